@@ -1,8 +1,8 @@
-//! Real sessions of real agents, used where they lie beside the project.
+//! Real sessions of real agents, read in place next to the project.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the corpus: what `REJOIN_CORPUS` names, or the usual place. Says so if there is none.
+/// The folder of the corpus: from `REJOIN_CORPUS`, or the default. Prints a line if there is none.
 #[must_use]
 #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn folder() -> Option<PathBuf> {

@@ -1,6 +1,6 @@
-//! What rejoin's tests are made of: generators of conversations in every state of disrepair, with the truth about what
-//! was put into them. Nothing here ships, and the generators use nothing of the code under test; `fuzz` and
-//! `faults` are what runs it. `loopback` is a provider to talk to, `mcp` a server with tools.
+//! The parts of rejoin's tests: generators of conversations with every kind of fault, with the truth about their content. Nothing
+//! here ships, and the generators use no code under test; `fuzz` and `faults` run that code. `loopback` is a provider to talk to,
+//! `mcp` a server with tools.
 
 pub mod bodies;
 pub mod corpus;

@@ -1,8 +1,8 @@
-//! The MCP server of the workshop, for tests of other packages: `src/bin/mcp-server.rs`.
+//! The MCP server of testkit, for tests of other packages: `src/bin/mcp-server.rs`.
 
 use std::{path::PathBuf, process::Command, sync::OnceLock};
 
-/// The path of the server, which is built if it has to be. Cargo tells tests only about programs of their own package.
+/// The path of the server, which is built if needed. Cargo tells tests only about programs of their own package.
 ///
 /// # Panics
 /// If it cannot be built.

@@ -1,7 +1,7 @@
-//! A real PostgreSQL server for tests: a cluster of its own in a temporary folder, reached by a socket in that folder.
+//! A real PostgreSQL server for tests: its own cluster in a temporary folder, reached by a socket in that folder.
 //!
-//! Debian's package has everything: `apt-get install postgresql`. As root the server runs as the user `postgres`, because it refuses to
-//! run as root.
+//! Debian's package has everything: `apt-get install postgresql`. If the tests run as root, the server runs as the user `postgres`,
+//! because it refuses to run as root.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The command that installs what is missing.
+/// The command that installs PostgreSQL.
 pub const INSTALL: &str = "apt-get install postgresql";
 
 /// How long a server may take to start, on a machine that is busy with other tests.
@@ -46,7 +46,7 @@ pub fn programs() -> Option<PathBuf> {
         .find(|folder| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists()))
 }
 
-/// A port of this machine that nobody uses at the moment.
+/// A port of this machine that is free at the moment.
 ///
 /// # Panics
 /// If there is none.
@@ -116,7 +116,7 @@ impl Server {
         standby
     }
 
-    /// A server whose data is not there yet.
+    /// A server without data yet.
     fn without_data(programs: PathBuf, settings: &[&str]) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Server {
     }
 
     fn as_its_user(&self, program: &Path) -> Command {
-        // Only root has to become somebody else.
+        // Only root must become another user.
         let is_root = fs::metadata("/proc/self").is_ok_and(|of| {
             use std::os::unix::fs::MetadataExt as _;
             of.uid() == 0
@@ -222,10 +222,10 @@ impl Server {
         let _ = fs::remove_file(self.data().join("postmaster.pid"));
     }
 
-    /// Runs a statement and returns what it gives, one row a line.
+    /// Runs a statement and returns its rows, one per line.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's error.
     pub fn psql(&self, database: &str, statement: &str) -> Result<String, String> {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
@@ -267,7 +267,7 @@ impl Server {
         assert_eq!(self.psql("postgres", wrong).as_deref(), Ok("0"), "the rules are valid");
     }
 
-    /// Makes a folder of the server's user beside its data, and returns its path.
+    /// Creates a folder for the server's user next to its data, and returns its path.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -278,7 +278,7 @@ impl Server {
         path
     }
 
-    /// Writes a file that only the server's user can read, beside its data, and returns its path.
+    /// Writes a file that only the server's user can read, next to its data, and returns its path.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -302,7 +302,7 @@ impl Server {
         own + ended + living
     }
 
-    /// What the server has logged.
+    /// The server's log.
     #[must_use]
     pub fn log(&self) -> String {
         let mut log = String::new();

@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine are counted.
+//! Counts the tests that cannot run on this machine.
 //!
 //! A test that prints a line and passes looks like one that ran. So a skipped test leaves a line in the file that
 //! `REJOIN_SKIPPED` names; `cargo xtask ci` sets it and prints the count at its end.

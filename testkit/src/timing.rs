@@ -1,4 +1,4 @@
-//! How long something takes, for benchmarks on a machine that has other work too.
+//! Measures times, for benchmarks on a machine that also has other work.
 
 use std::{
     hint::black_box,
@@ -12,8 +12,8 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (made, start.elapsed())
 }
 
-/// How long each of several kinds of work takes at best. They are done in turn, so that all have the same chance of a quiet
-/// moment, which is when a time says something.
+/// The shortest time of each of several kinds of work. They run in turn, so that all have the same chance of a quiet moment, in
+/// which a time is meaningful.
 pub fn best<const KINDS: usize>(rounds: usize, work: [&dyn Fn(); KINDS]) -> [Duration; KINDS] {
     let mut best = [Duration::MAX; KINDS];
     for _ in 0..rounds {

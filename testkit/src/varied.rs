@@ -1,15 +1,15 @@
 //! Long conversations for benchmarks: varied in words, lengths, escapes and scripts, and the same in every run.
 //!
-//! A text that repeats flatters its reader: branches are predicted, and everything is in the cache. So every message
-//! here is different: prose, code, logs and JSON, short and long, some with letters beyond ASCII, some written
-//! with `\u` escapes as Python's `json` writes them. The code under test is not used.
+//! Repetitive text flatters its reader: branches are predicted, and everything is in the cache. So every message here is different:
+//! prose, code, logs and JSON, short and long, some with letters beyond ASCII, some with `\u` escapes as Python's `json` writes
+//! them. No code under test is used.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// An OpenAI Chat body with this many messages, of 1.4 KB on average: what a person says, calls with JSON arguments, results,
-/// answers. In a broken one every tenth result is missing and every tenth turn has a result that belongs to no call.
+/// An OpenAI Chat body with this many messages, of 1.4 KB on average: user messages, calls with JSON arguments, results, answers.
+/// In a broken one, every tenth result is missing and every tenth turn has a result that belongs to no call.
 #[must_use]
 pub fn chat_body(messages: usize, broken: bool) -> String {
     let mut varied = Varied::default();
@@ -257,7 +257,7 @@ impl Varied {
         }
     }
 
-    /// What a tool prints: code, a log, a listing, JSON.
+    /// The output of a tool: code, a log, a listing, JSON.
     fn output(&mut self) -> String {
         match self.below(12) {
             0 => {

@@ -1,4 +1,4 @@
-//! Benchmarks. They print times; what counts are the ratios within one run.
+//! Benchmarks. They print times; only the ratios within one run are meaningful.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
         }
     }
     if wanted("turn") {
-        // What a turn costs in a long conversation, how fast the binary starts, and how large it is.
+        // The cost of a turn in a long conversation, the start time of the binary, and its size.
         if part.is_none_or(|part| !["start", "size"].contains(&part)) {
             run_one("rejoin-engine", "turn")?;
         }
@@ -61,7 +61,7 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
     }
     match name {
         Some("peers") => peers(),
-        // Starts a server, and needs its programs.
+        // This starts a server, and needs its programs.
         Some("postgres") => run_one("rejoin-store", "postgres"),
         _ => Ok(()),
     }
@@ -69,13 +69,13 @@ pub fn bench(name: Option<&str>, part: Option<&str>) -> Result<()> {
 
 /// rejoin's whole conversion beside rig-core's. Needs the network once, for rig-core.
 fn peers() -> Result<()> {
-    // A separate folder: other features and versions would cause everything else to be rebuilt.
+    // Use a separate folder: other features and versions would cause everything else to be rebuilt.
     let folder = target()?.join("bench-peers");
     let manifest = ["--manifest-path", "xtask/rig/Cargo.toml"];
     run(cargo(&["run", "--release"]).args(manifest).arg("--target-dir").arg(folder))
 }
 
-/// How often a process is started; the median counts.
+/// How often a process is started. The median counts.
 const STARTS: usize = 400;
 
 /// Starting `rejoin --version`, against a program that does nothing but print the same line.
@@ -87,7 +87,7 @@ fn start() -> Result<()> {
     run(Command::new("rustc").args(["--edition", "2024", "-O", "-o"]).arg(&trivial).arg(&source))?;
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..STARTS {
-        // One after the other, so that whatever else the machine does hits both.
+        // Alternate, so that other load on the machine affects both.
         for (times, binary) in times.iter_mut().zip([&trivial, &release.join("rejoin")]) {
             let mut command = Command::new(binary);
             command.arg("--version").stdout(Stdio::null());
@@ -122,7 +122,7 @@ fn size() -> Result<()> {
 
 /// The folder that binaries are built in.
 fn target() -> Result<PathBuf> {
-    // This program is in it: target/PROFILE/xtask.
+    // This program is in that folder: target/PROFILE/xtask.
     let this = std::env::current_exe()?;
     let folder = this.parent().and_then(Path::parent).context("xtask is run by cargo")?;
     Ok(folder.to_owned())

@@ -1,4 +1,4 @@
-//! Everything that must pass before anything lands.
+//! Everything that must pass before a change lands.
 
 use std::{os::unix::fs::MetadataExt as _, process::Command};
 
@@ -13,7 +13,7 @@ use crate::{
 pub fn ci() -> Result<()> {
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
     run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    // Optional features must build, too.
+    // Optional features must also build.
     for features in [
         &["--no-default-features"][..],
         &["--no-default-features", "--features", "store"],
@@ -37,7 +37,7 @@ pub fn ci() -> Result<()> {
     Ok(())
 }
 
-/// The tests of stores start a server of their own, and skip those parts where there is none. Here nothing is skipped.
+/// The tests of stores start their own server, and skip those parts if there is none. Here nothing may be skipped.
 fn install_postgres() -> Result<()> {
     let is_there = || testkit::postgres::programs().is_some();
     if !is_there() && std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
@@ -53,7 +53,7 @@ fn install_postgres() -> Result<()> {
     Ok(())
 }
 
-/// The corpus test uses real sessions that lie next to the project, and passes silently if there are none.
+/// The corpus test uses real sessions next to the project, and passes silently if there are none.
 fn say_about_the_corpus() {
     let given = std::env::var_os("REJOIN_CORPUS").map(std::path::PathBuf::from);
     let folder = given.unwrap_or_else(|| run::root().join("../shared/corpus"));
@@ -64,7 +64,7 @@ fn say_about_the_corpus() {
     }
 }
 
-/// Tests that this machine cannot run leave one line each (`testkit::skipped::skip`); the last lines of a run count them.
+/// Tests that this machine cannot run leave one line each (`testkit::skipped::skip`); the end of a run counts them.
 fn say_what_was_skipped(lines: &std::path::Path) {
     let lines = std::fs::read_to_string(lines).unwrap_or_default();
     println!("skipped: {}", lines.lines().count());

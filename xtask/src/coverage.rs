@@ -1,7 +1,7 @@
-//! Line coverage per room, counted from the executed lines themselves.
+//! Line coverage per crate, computed from the executed lines.
 //!
-//! Needs `cargo-llvm-cov` and LLVM tools that fit the compiler: the rustup component `llvm-tools`, or a distribution's LLVM
-//! of the same major version, named by `LLVM_COV` and `LLVM_PROFDATA`.
+//! It needs `cargo-llvm-cov` and LLVM tools that match the compiler: the rustup component `llvm-tools`, or a distribution's LLVM of
+//! the same major version, named by `LLVM_COV` and `LLVM_PROFDATA`.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -9,8 +9,8 @@ use anyhow::{Result, bail, ensure};
 
 use crate::run::{cargo, run};
 
-/// What each part of the source must reach, in percent of its lines: every room, and the sanitizer on its own. The last
-/// figures are in docs/testing.md; a floor follows its figure upwards, never down.
+/// The required coverage of each part of the source, in percent of its lines: every crate, and the sanitizer separately. The latest
+/// figures are in docs/testing.md; a floor may only be raised.
 const FLOORS: &[(&str, f64)] = &[
     ("crates/view/src/repair/", 100.0),
     ("crates/rejoin/src/compat/sequence.rs", 100.0),
@@ -21,11 +21,11 @@ const FLOORS: &[(&str, f64)] = &[
     ("crates/store/src/", 85.0),
     ("crates/engine/src/", 85.0),
     ("crates/rejoin/src/", 85.0),
-    // What is told of a terminal and of signals is seen by processes that are killed, which write no counts.
+    // Code for terminals and signals is tested in processes that are killed, which write no counts.
     ("crates/cli/src/", 75.0),
 ];
 
-/// The floor for all rooms together.
+/// The floor for all crates together.
 const OVERALL: f64 = 80.0;
 
 pub fn coverage() -> Result<()> {
@@ -34,7 +34,7 @@ pub fn coverage() -> Result<()> {
     }
     let report = "target/coverage.lcov";
     let mut tests = cargo(&["llvm-cov", "--workspace", "--no-report"]);
-    // A process that was killed leaves counts that cannot be read; there are thousands of others.
+    // A killed process leaves unreadable counts; there are thousands of others.
     let mut lines =
         cargo(&["llvm-cov", "report", "--failure-mode", "all", "--lcov", "--output-path", report]);
     for (variable, tool) in [("LLVM_COV", "llvm-cov-22"), ("LLVM_PROFDATA", "llvm-profdata-22")] {
@@ -85,7 +85,7 @@ fn tests_begin(source: &str) -> Option<usize> {
     lines.windows(2).position(begins)
 }
 
-/// Per file, how often each line was executed: the union over all test binaries. Lines of test modules do not count.
+/// For each file, how often each line was executed: the union over all test binaries. Lines of test modules do not count.
 fn executed(report: &str) -> BTreeMap<String, BTreeMap<u32, u64>> {
     let mut files: BTreeMap<String, BTreeMap<u32, u64>> = BTreeMap::new();
     let mut current = String::new();

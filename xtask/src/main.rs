@@ -1,4 +1,4 @@
-//! `cargo xtask`: the project's automation. A command is a file, or a function in `suites.rs`.
+//! `cargo xtask`: the project's automation. Each command is a file, or a function in `suites.rs`.
 
 mod bench;
 mod ci;

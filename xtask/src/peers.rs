@@ -1,4 +1,4 @@
-//! Handing what rejoin writes to programs that others wrote, and seeing that they take it.
+//! Gives rejoin's output to programs by other authors, and checks that they accept it.
 //!
 //! Our own checkers are written from what is known of a provider; a peer is a second opinion that shares nothing with us:
 //! the Codex CLI, Claude Code, Gemini CLI, goose, llm, opencode and pi resume sessions that rejoin wrote, mistral-common validates bodies that rejoin wrote, and MCP
@@ -26,39 +26,39 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use conversations::Conversation;
 
-/// Where the peers are installed and do their work.
+/// The folder in which the peers are installed and run.
 const FOLDER: &str = "target/peers";
 
-/// How many bodies are made from the fixtures, beside the fixtures themselves.
+/// How many bodies are made from the fixtures, in addition to the fixtures themselves.
 const MUTATIONS: usize = 300;
 
 /// How many failures of a peer are printed; all are saved.
 const TOLD: usize = 10;
 
-/// The verdict of a peer on everything it was given.
+/// A peer's verdict on all its inputs.
 struct Verdict {
     peer: String,
-    /// What it was given: conversations, or calls.
+    /// The kind of inputs: conversations, or calls.
     what: &'static str,
-    /// How many hand-written inputs, sound and broken, it judged rightly; a wrong one is an error.
+    /// How many hand-written inputs, sound and broken, it judged correctly. A wrong verdict is an error.
     by_hand: usize,
-    /// How many it was given by rejoin.
+    /// How many inputs came from rejoin.
     given: usize,
     failures: Vec<Failure>,
 }
 
-/// A conversation that a peer refused, with everything needed to find out why.
+/// A conversation that a peer refused, with everything needed to find the cause.
 struct Failure {
     name: String,
     reason: String,
-    /// File names and contents: what was converted, what came out, what was sent.
+    /// File names and contents: the source, the conversion, and the request.
     evidence: Vec<(&'static str, String)>,
 }
 
-/// What the peers are given: what rejoin makes of the conversations, or of a part of them.
+/// The inputs of the peers: rejoin's output for the conversations, or for a part of them.
 struct Given {
     rejoin: rejoin::Rejoin,
-    /// Which part, and of how many. The conversations are dealt out in turn, so that all parts take about as long.
+    /// The number of the part, and of all parts. The conversations are dealt out in turn, so that all parts take about as long.
     part: (usize, usize),
 }
 
@@ -69,21 +69,21 @@ impl Given {
     }
 }
 
-/// `2/4` as a part and the number of parts.
+/// Parses `2/4` as a part and the number of parts.
 fn part(argument: &str) -> Option<(usize, usize)> {
     let (part, parts) = argument.split_once('/')?;
     let (part, parts) = (part.parse().ok()?, parts.parse().ok()?);
     (1..=parts).contains(&part).then_some((part, parts))
 }
 
-/// The peers beside the programs of [`sessions`].
+/// The peers in addition to the programs of [`sessions`].
 const PEERS: &[&str] = &["codex", "claude-code", "mistral", "mcp"];
 
-/// Stands for all programs of [`sessions`].
+/// The name for all programs of [`sessions`].
 const SESSIONS: &str = "sessions";
 
 pub fn peers(arguments: &[String]) -> Result<()> {
-    // Only what is written by hand here: shows that the peers can say yes and no, without rejoin.
+    // Only hand-written inputs: this shows, without rejoin, that the peers can accept and refuse.
     let (selftest, named): (Vec<&str>, Vec<&str>) =
         arguments.iter().map(String::as_str).partition(|argument| *argument == "--selftest");
     let (parts, named): (Vec<&str>, Vec<&str>) = named.iter().partition(|name| part(name).is_some());
@@ -96,7 +96,7 @@ pub fn peers(arguments: &[String]) -> Result<()> {
     let is_named = |peer: &str| {
         named.contains(&peer) || named.contains(&SESSIONS) && programs.clone().any(|name| name == peer)
     };
-    // The folder is named to programs that run elsewhere.
+    // Make it absolute, because programs in other folders get its name.
     let folder = std::path::absolute(FOLDER)?;
     let failed = folder.join("failed");
     if failed.exists() {
@@ -159,7 +159,7 @@ fn ask(peer: &str, folder: &Path, given: Option<&Given>) -> Result<Vec<Verdict>>
     }
 }
 
-/// Saves what a peer refused, so that it can become a fixture.
+/// Saves an input that a peer refused, so that it can become a fixture.
 fn save(failed: &Path, peer: &str, failure: &Failure) -> Result<PathBuf> {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     let name: String = format!("{peer} {}", failure.name).chars().map(legal).collect();

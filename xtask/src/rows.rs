@@ -1,5 +1,5 @@
-//! Row → test: which behaviour of docs/requirements.md is proved by which test. A test quotes the ids of its rows in the
-//! comment above it.
+//! Maps rows to tests: which test proves which behaviour in docs/requirements.md. A test quotes the ids of its rows in the comment
+//! above it.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 
 use crate::run::files;
 
-/// Rows that hold, each with a test that proves it. A row of which only a part holds is not among them: docs/requirements.md
-/// says at its end what is missing.
+/// Rows that hold, each with a test that proves it. Rows that hold only in part are not listed: the end of docs/requirements.md
+/// says what is missing.
 const PROMISED: &str = "
     S0-02..S0-04 S0-06..S0-14 S0-16..S0-52 S0-54..S0-55 S0-57 S0-59..S0-60
     S1-02..S1-04 S1-07..S1-11 S1-13..S1-31 S1-33..S1-34 S1-36
@@ -24,7 +24,7 @@ pub enum Listing {
     All,
     /// The rows without a test.
     Missing,
-    /// Just how many.
+    /// Only their number.
     Count,
 }
 
@@ -68,7 +68,7 @@ pub fn rows(listing: Listing) -> Result<()> {
     Ok(())
 }
 
-/// The rows of which the page says that something is missing.
+/// The rows for which the page lists something as missing.
 fn partial() -> Result<Vec<String>> {
     let page = fs::read_to_string("docs/requirements.md")?;
     let missing = page.split("\n## What is missing\n").nth(1).unwrap_or_default();
@@ -97,7 +97,7 @@ fn is_id(word: &str) -> bool {
     }
 }
 
-/// Ids quoted above tests, with the tests' names.
+/// The ids quoted above tests, with the tests' names.
 fn proofs() -> Result<BTreeMap<String, Vec<String>>> {
     let mut proofs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for file in files(Path::new("crates"), ".rs")? {

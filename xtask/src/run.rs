@@ -1,4 +1,4 @@
-//! Running other programs, and finding files.
+//! Runs other programs, and finds files.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("BUG: xtask lives in the workspace").to_owned()
 }
 
-/// Runs a command and fails if it fails.
+/// Runs a command, and fails if the command fails.
 pub fn run(command: &mut Command) -> Result<()> {
     println!("$ {command:?}");
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
@@ -23,7 +23,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command without input to its end, or kills it and its children when the time is over: then there is no status.
+/// Runs a command without input to its end. At the time limit, kills it and its children and returns no status.
 pub fn patiently(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
     let command = command.stdin(Stdio::null()).process_group(0);
     let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
@@ -45,7 +45,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Every file below a folder whose name ends so, sorted.
+/// Every file below a folder whose name has this ending, sorted.
 pub fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

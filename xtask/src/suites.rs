@@ -1,4 +1,4 @@
-//! Commands that hand the work to cargo: longer runs of suites, and programs of the workspace.
+//! Commands that run cargo: longer runs of test suites, and programs of the workspace.
 
 use std::{
     path::Path,
@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::run::{cargo, run};
 
-/// Suites with more cases than an ordinary test run has time for: the command, how many cases it promises, the variable
-/// that sets their number, and the tests.
+/// Suites with more cases than an ordinary test run has time for: the command, its number of cases, the variable that sets that
+/// number, and the tests.
 const SUITES: &[(&str, u32, &str, &str)] = &[
     ("laws", 100_000, "REJOIN_LAW_CASES", "--release -p rejoin-formats --test laws"),
     ("faults", 500, "REJOIN_FAULTS", "-p rejoin-store -p rejoin-engine --test faults -- --nocapture"),
@@ -28,7 +28,7 @@ const SUITES: &[(&str, u32, &str, &str)] = &[
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// Runs a suite with as many cases as it promises, or with another number: `[OPTION] [CASES]`.
+/// Runs a suite with its own number of cases, or with another one: `[OPTION] [CASES]`.
 pub fn suite(command: &str, arguments: &[String]) -> Result<()> {
     let options = arguments.iter().take_while(|argument| argument.starts_with('-')).count();
     let (options, cases) = arguments.split_at(options);
@@ -37,7 +37,7 @@ pub fn suite(command: &str, arguments: &[String]) -> Result<()> {
     let (_, promised, variable, tests) = suite.with_context(|| format!("no suite `{name}`"))?;
     let cases: u32 = cases.first().map_or(Ok(*promised), |cases| cases.parse())?;
     ensure!(cases > 0, "no cases, no proof");
-    // The moments of kills differ each time; the seed repeats them.
+    // Kills happen at different moments each time; the seed repeats them.
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
     println!("{name}: {cases} cases, seed of kills {seed}");
     run(cargo(&["test"])
@@ -46,13 +46,13 @@ pub fn suite(command: &str, arguments: &[String]) -> Result<()> {
         .env("REJOIN_KILL_SEED", seed.to_string()))
 }
 
-/// Fuzzes in release mode; the program explains its options.
+/// Fuzzes in release mode. The program explains its options.
 pub fn fuzz(arguments: &[String]) -> Result<()> {
     run(cargo(&["run", "--release", "--quiet", "--package", "testkit", "--bin", "fuzz", "--"])
         .args(arguments))
 }
 
-/// Runs the loopback provider on its own; the program explains its options.
+/// Runs the loopback provider alone. The program explains its options.
 pub fn loopback(arguments: &[String]) -> Result<()> {
     run(cargo(&["run", "--quiet", "--package", "testkit", "--no-default-features", "--features", "loopback"])
         .args(["--bin", "loopback", "--"])

@@ -1,5 +1,5 @@
-//! The engine under every checker: it reads a body, collects the verdict, and reports the faults that all dialects share in
-//! the provider's words. The rules of a dialect are in its folder.
+//! The engine of all checkers: reads a body, collects the verdict, and reports the faults that all dialects share in the provider's
+//! words. The rules of a dialect are in its folder.
 
 use std::{ops::Deref, thread};
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::{
     Extent, Verdict, Violation,
     body::read_body,
-    shape::{self, Fault, Row, What},
+    shape::{self, Fault, FaultKind, Row},
     words,
 };
 
-/// A place in a request: the value there, if there is one, and the path to it, such as `messages.3.content.0`.
+/// A position in a request: the value there, if there is one, and the path to it, such as `messages.3.content.0`.
 ///
-/// Reads like the value; a missing one reads like `null`.
+/// It can be read like the value; a missing one reads like `null`.
 #[derive(Debug, Clone)]
 pub(crate) struct At<'a> {
     pub path: String,
@@ -26,14 +26,14 @@ impl<'a> At<'a> {
         self.child(field, self.field(field))
     }
 
-    /// The value of a field, where its place does not matter.
+    /// The value of a field, without its position.
     pub fn field(&self, field: &str) -> Option<&'a Value> {
         self.value?.get(field)
     }
 
     /// Any value under a longer path.
     pub fn child(&self, segment: &str, value: Option<&'a Value>) -> At<'a> {
-        // There are many of them, and most are never shown.
+        // Build the path in one allocation: there are many positions, and most are never shown.
         let mut path = String::with_capacity(self.path.len() + 1 + segment.len());
         path.push_str(&self.path);
         path.push_str(if self.path.is_empty() { "" } else { "." });
@@ -46,13 +46,13 @@ impl<'a> At<'a> {
         self.child(segment, self.value)
     }
 
-    /// The items of the list here; none for anything else.
+    /// The items of a list; empty for other types.
     pub fn items(&self) -> Vec<At<'a>> {
         let items = self.value.and_then(Value::as_array).into_iter().flatten().enumerate();
         items.map(|(k, item)| self.child(&k.to_string(), Some(item))).collect()
     }
 
-    /// The names of the fields of the object here; none for anything else.
+    /// The names of an object's fields; empty for other types.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.as_object().into_iter().flat_map(serde_json::Map::keys)
     }
@@ -81,19 +81,19 @@ impl From<&At<'_>> for String {
     }
 }
 
-/// How a provider reads requests and words its refusals.
+/// How a provider reads requests and words its errors.
 pub(crate) struct Provider {
     /// The rule for everything that the types of a request refuse.
     pub schema: &'static str,
-    /// What the provider says to a body that is not an object. `{a type}` and `{type}` are filled in.
+    /// The provider's error for a body that is not an object. `{a type}` and `{type}` are filled in.
     pub not_an_object: &'static str,
-    /// How the provider words a fault at a place.
-    pub words: fn(&str, &What<'_>) -> String,
-    /// How the provider writes a path.
+    /// The provider's words for a fault at a position.
+    pub words: fn(&str, &FaultKind<'_>) -> String,
+    /// The provider's form of a path.
     pub place: fn(&str) -> String,
     /// A field's name as the table of settings spells it.
     pub spelling: fn(&str) -> String,
-    /// The largest body that the provider reads, and the rule that says so.
+    /// The largest body that the provider reads, in bytes, and the rule for it.
     pub largest_body: (usize, &'static str),
 }
 
@@ -102,15 +102,14 @@ pub(crate) trait Dialect: Sized {
     const PROVIDER: Provider;
     /// The fields of a request.
     const SETTINGS: &'static [Row];
-    /// What the rules remember from message to message.
+    /// The state that the rules carry from message to message.
     type State<'a>: Default;
 
     /// Judges a request: first its settings, then message by message.
     fn request<'a>(check: &mut Check<'a, Self>, body: At<'a>);
 }
 
-/// Makes a type a dialect: what its rules remember, the fields of a request, and its provider. Its rules start in
-/// `Check::request`.
+/// Makes a type a dialect: the state of its rules, the fields of a request, and its provider. Its rules start in `Check::request`.
 macro_rules! dialect {
     ($name:ident, $state:ty, $settings:expr, $provider:expr) => {
         impl Dialect for $name {
@@ -133,19 +132,19 @@ pub(crate) struct Check<'a, D: Dialect> {
     pub state: D::State<'a>,
 }
 
-/// Lists every reason why the provider would refuse a body, in the order of the document; none means it is accepted.
+/// Lists every reason why the provider would refuse a body, in the order of the document; empty if it is accepted.
 pub(crate) fn judge<D: Dialect>(body: &[u8], extent: Extent) -> Verdict {
     judge_read::<D>(&read_body(body, D::PROVIDER.schema), body.len(), extent)
 }
 
-/// The same for messages that were parsed already; `bytes` is the length of the request they are part of.
+/// Judges messages that were already parsed; `bytes` is the length of the request that they are part of.
 pub(crate) fn judge_list<D: Dialect>(list: &str, messages: Vec<Value>, bytes: usize) -> Verdict {
     let is_long = messages.len() >= LONG;
     let request = Value::Object(serde_json::Map::from_iter([(list.to_owned(), Value::Array(messages))]));
     let request = Ok(request);
     let verdict = judge_read::<D>(&request, bytes, Extent::Messages);
     if is_long {
-        // Freeing all the values takes long, and nothing has to wait for it. Where there are no threads, it is done here.
+        // Freeing all values takes long, so another thread does it. On systems without threads, it happens here.
         let _freed = thread::Builder::new().spawn(move || drop(request));
     }
     verdict
@@ -175,39 +174,39 @@ fn judge_read<D: Dialect>(request: &Result<Value, Violation>, bytes: usize, exte
 }
 
 impl<'a, D: Dialect> Check<'a, D> {
-    /// Refuses with a whole message.
+    /// Adds a refusal with a complete message.
     pub fn refuse(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
         self.verdict.violations.push(Violation::new(rule, path, message));
     }
 
-    /// Notes something that only some models or servers accept.
+    /// Adds a note about something that only some models or servers accept.
     pub fn note(&mut self, rule: &'static str, path: impl Into<String>, message: impl Into<String>) {
         self.verdict.notes.push(Violation::new(rule, path, message));
     }
 
-    /// Refuses a fault; the provider's words make the message.
-    pub fn fault(&mut self, rule: &'static str, path: impl Into<String>, what: &What<'_>) {
+    /// Adds a refusal for a fault, in the provider's words.
+    pub fn fault(&mut self, rule: &'static str, path: impl Into<String>, what: &FaultKind<'_>) {
         let path = path.into();
         let message = (D::PROVIDER.words)(&(D::PROVIDER.place)(&path), what);
         self.refuse(rule, path, message);
     }
 
-    /// Refuses for a reason that the provider's words put at its place.
+    /// Adds a refusal for a reason, to which the provider's words add the position.
     pub fn refuse_at(&mut self, rule: &'static str, path: impl Into<String>, reason: &str) {
-        self.fault(rule, path, &What::Other(reason));
+        self.fault(rule, path, &FaultKind::Other(reason));
     }
 
-    /// Refuses what the types of a request do not take.
+    /// Adds a refusal for something that the types of a request do not accept.
     pub fn schema(&mut self, path: impl Into<String>, reason: &str) {
         self.refuse_at(D::PROVIDER.schema, path, reason);
     }
 
     pub fn missing(&mut self, path: impl Into<String>) {
-        self.fault(D::PROVIDER.schema, path, &What::Missing);
+        self.fault(D::PROVIDER.schema, path, &FaultKind::Missing);
     }
 
     pub fn mistyped(&mut self, at: &At<'_>, expected: &'static str) {
-        self.fault(D::PROVIDER.schema, at, &What::Type { expected, found: at });
+        self.fault(D::PROVIDER.schema, at, &FaultKind::Type { expected, found: at });
     }
 
     /// Compares the request with the table of its settings.
@@ -225,7 +224,7 @@ impl<'a, D: Dialect> Check<'a, D> {
         }
     }
 
-    /// The items of a list that must be there.
+    /// The items of a required list.
     pub fn list(&mut self, at: &At<'a>, expected: &'static str) -> Option<Vec<At<'a>>> {
         match at.value {
             Some(Value::Array(_)) => return Some(at.items()),
@@ -241,7 +240,7 @@ impl<'a, D: Dialect> Check<'a, D> {
         at.is_object()
     }
 
-    /// The text of a field that must be there.
+    /// The text of a required field.
     pub fn string(&mut self, at: &At<'a>) -> Option<&'a str> {
         match at.value {
             Some(Value::String(text)) => return Some(text),
@@ -265,10 +264,10 @@ impl<'a, D: Dialect> Check<'a, D> {
         }
     }
 
-    /// Refuses every field that is not among the known ones, which spaces separate.
+    /// Refuses every field that is not listed in `known`, which is separated by spaces.
     pub fn only_fields(&mut self, at: &At<'_>, known: &str) {
         for field in at.keys().filter(|field| !known.split(' ').any(|known| known == *field)) {
-            self.fault(D::PROVIDER.schema, &at.get(field), &What::Unknown);
+            self.fault(D::PROVIDER.schema, &at.get(field), &FaultKind::Unknown);
         }
     }
 }

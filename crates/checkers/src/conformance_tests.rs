@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 
 use crate::{Extent, Violation, named};
 
-/// The rules that are broken, a body that keeps them, and one that does not.
+/// The rules that are broken, a body that keeps them, and one that breaks them.
 pub type Case = (Vec<&'static str>, Value, Value);
 
-/// What the suite needs to know about a dialect.
+/// The facts about a dialect that the suite needs.
 pub struct Suite {
     /// Its name.
     pub dialect: &'static str,
     /// The field of a request that holds its messages.
     pub list: &'static str,
-    /// How many fixtures it has.
+    /// The number of its fixtures.
     pub fixtures: usize,
     /// Every rule that its checker can report.
     pub rules: &'static str,
-    /// Those of them that no pair of bodies breaks.
+    /// The rules that no pair of bodies breaks; separate tests do.
     pub elsewhere: &'static [&'static str],
-    /// A body with a place for any JSON, marked `@`.
+    /// A body with a position for any JSON, marked `@`.
     pub holder: &'static str,
-    /// How many levels of arrays fit into that place before the whole is nested too deep.
+    /// How many levels of arrays fit into that position before the whole is nested too deep.
     pub levels: usize,
 }
 
@@ -39,13 +39,13 @@ impl Suite {
         self.check(body).iter().map(|violation| violation.rule).collect()
     }
 
-    /// A body of the greatest allowed size breaks no rule, and one that is larger by one breaks this one.
+    /// A body of the greatest allowed size breaks no rule; one that is larger by one breaks this rule.
     pub fn limits(&self, most: usize, rule: &str, body: impl Fn(usize) -> Value) {
         assert_eq!(self.rules_broken(body(most).to_string().as_bytes()), [""; 0]);
         assert_eq!(self.rules_broken(body(most + 1).to_string().as_bytes()), [rule]);
     }
 
-    /// Everything that is reported, as it is printed.
+    /// All reports, in their printed form.
     pub fn reported(&self, body: &Value) -> Vec<String> {
         self.check(body.to_string().as_bytes()).iter().map(Violation::to_string).collect()
     }
@@ -56,8 +56,8 @@ impl Suite {
         json!({ self.list: messages })
     }
 
-    /// Of each pair of bodies, one is accepted and the other breaks just these rules. Together, the pairs and the rules
-    /// that are judged elsewhere are all the rules that the checker knows.
+    /// Of each pair of bodies, one is accepted and the other breaks exactly these rules. Together, the pairs and the rules with
+    /// separate tests cover all rules of the checker.
     pub fn each_rule_refuses_one_body_and_accepts_its_neighbour(&self, cases: Vec<Case>) {
         let mut judged: BTreeSet<&str> = self.elsewhere.iter().copied().collect();
         for (expected, accepted, refused) in cases {
@@ -87,7 +87,7 @@ impl Suite {
         }
     }
 
-    /// Every fixture is judged as the table says, and none is left out.
+    /// Every fixture gets the verdict in the table, and none is left out.
     pub fn every_fixture_has_its_verdict(&self) {
         let verdicts = fs::read_to_string(fixtures().join("verdicts.tsv")).unwrap();
         let mut judged = BTreeSet::new();
@@ -113,7 +113,7 @@ impl Suite {
         assert_eq!(files.len(), self.fixtures);
     }
 
-    /// Noise, soups of tokens, and fixtures that were cut or bent: a checker answers, and refuses what was cut.
+    /// Noise, random tokens, and fixtures that were cut or altered: a checker returns a verdict, and refuses what was cut.
     pub fn no_bytes_make_it_panic(&self) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = move |below: usize| {
@@ -140,8 +140,8 @@ impl Suite {
         }
     }
 
-    /// Any type of value in any place of the bodies: a checker answers. Large bodies are left out; they have the same
-    /// places.
+    /// Any type of value at any position of the bodies: a checker returns a verdict. Large bodies are left out, because they have
+    /// the same positions.
     pub fn no_type_in_any_place_makes_it_panic(&self, cases: Vec<Case>) {
         let deep = "[".repeat(900) + &"]".repeat(900);
         let strange =
@@ -183,7 +183,7 @@ fn places(body: &Value) -> Vec<String> {
     places.into_iter().map(|(place, _)| place).collect()
 }
 
-/// An object with a field more, or with another value of it.
+/// An object with a field added or replaced.
 pub fn with(mut object: Value, field: &str, value: Value) -> Value {
     object[field] = value;
     object

@@ -1,9 +1,8 @@
 //! Which request bodies each provider refuses, and in which words.
 //!
-//! One folder per dialect: tables of fields, types and patterns (`settings.rs`), and the rules across messages
-//! (`mod.rs`). A checker reads raw JSON, shares no code with the codec of its dialect, and mends nothing; where the
-//! provider's behaviour is not known for sure, it refuses. This crate depends on no other room, so that it can judge all of
-//! them.
+//! There is one folder per dialect: tables of fields, types and patterns (`settings.rs`), and the rules across messages (`mod.rs`).
+//! A checker reads raw JSON, shares no code with the codec of its dialect, and repairs nothing; if the provider's behaviour is not
+//! known for certain, it refuses. This crate depends on no other crate of the workspace, so that it can judge all of them.
 //!
 //! To add a dialect, add a folder and a line to `registry.rs`.
 
@@ -30,7 +29,7 @@ mod values;
 mod violation;
 mod words;
 
-/// What the rules of every dialect use.
+/// The imports of every dialect's rules.
 mod prelude {
     pub(crate) use serde_json::Value;
 
@@ -38,7 +37,7 @@ mod prelude {
         Extent,
         check::{At, Check, Dialect, Provider, dialect},
         media,
-        shape::{Row, What},
+        shape::{FaultKind, Row},
         values::*,
         words::{self, bracketed, kind_of},
     };

@@ -1,7 +1,7 @@
 //! Images and documents: base64, the first bytes of the common types, and addresses. Knows no dialect, and must not be
 //! used by a codec: checkers and codecs judge media in separate code, so that each tests the other.
 
-/// What is wrong with the encoded bytes of a file.
+/// The fault in the encoded bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Empty,
@@ -11,11 +11,11 @@ pub(crate) enum Flaw {
     OtherType,
 }
 
-/// The types whose bytes are known by how they begin.
+/// The types that are recognised by the first bytes.
 const KNOWN: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"];
 /// The types of images that every provider takes.
 pub(crate) const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/// How far into a file the mark of a PDF may be.
+/// How many bytes of a file are searched for the mark of a PDF.
 const PDF_WITHIN: usize = 1024;
 
 /// Judges base64 data that declares a type.
@@ -33,7 +33,7 @@ pub(crate) fn flaw(media_type: &str, data: &str) -> Option<Flaw> {
 pub(crate) fn names_another_type(media_type: &str, data: &str) -> bool {
     let said = if media_type == "image/jpg" { "image/jpeg" } else { media_type };
     match type_of(data) {
-        // Text may begin with any mark that is text.
+        // Text may begin with any mark that consists of text.
         Some(found) if said.starts_with("text/") => found == "image/png" || found == "image/jpeg",
         Some(found) => found != said,
         None => KNOWN.contains(&said),
@@ -57,7 +57,7 @@ pub(crate) fn type_of(data: &str) -> Option<&'static str> {
     Some(found)
 }
 
-/// True for base64 in the standard alphabet, with padding, of at least one byte.
+/// True for at least one byte in base64, in the standard alphabet and with padding.
 pub(crate) fn is_base64(text: &str) -> bool {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !digits.is_empty()
@@ -70,7 +70,7 @@ pub(crate) fn is_image(media_type: &str) -> bool {
     media_type == "image/jpg" || IMAGES.contains(&media_type)
 }
 
-/// The number of bytes that a base64 text encodes; none if it is empty or not base64.
+/// The number of bytes that a base64 text encodes; `None` if it is empty or not base64.
 pub(crate) fn decoded_length(text: &str) -> Option<usize> {
     is_base64(text).then(|| text.len() / 4 * 3 - (text.len() - text.trim_end_matches('=').len()))
 }
@@ -95,7 +95,7 @@ pub(crate) fn is_address(url: &str, schemes: &[&str]) -> bool {
     })
 }
 
-/// Why OpenAI would refuse a data URL, in the words that follow "but got".
+/// The reason why OpenAI would refuse a data URL, in the words that follow "but got".
 pub(crate) fn openai_flaw(url: &str, is_taken: impl Fn(&str) -> bool) -> Option<String> {
     let Some((media_type, data)) = data_url(url) else {
         return Some("a value without the 'data:' prefix.".into());
@@ -115,7 +115,7 @@ pub(crate) fn is_type(media_type: &str) -> bool {
     !matches!(media_type, "" | "application/octet-stream" | "binary/octet-stream")
 }
 
-/// The first bytes of base64 in either alphabet, enough to recognise its type.
+/// The first bytes of base64 data in either alphabet, enough to recognise its type.
 fn beginning(data: &str) -> Vec<u8> {
     const ALPHABETS: [&str; 2] = [
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",

@@ -1,4 +1,4 @@
-//! What OpenAI's two dialects refuse in the same words: names, lengths, and media by their address.
+//! The faults that OpenAI's two dialects refuse in the same words: names, lengths, and media by their address.
 
 use crate::prelude::*;
 
@@ -30,10 +30,10 @@ impl<D: OpenAi> Check<'_, D> {
         self.refuse_at(rule, at, reason);
     }
 
-    /// Judges the length of a text; anything else is judged elsewhere.
+    /// Judges the length of a text. Other types are judged elsewhere.
     pub fn text(&mut self, at: &At<'_>) {
         let text = at.text().unwrap_or_default();
-        // Bytes are never fewer than characters, and known without counting.
+        // There are never fewer bytes than characters, and their number needs no counting.
         if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT {
             let reason = too_long("string", MAX_TEXT, text.chars().count());
             self.refuse_at("OAC-12", at, &reason);
@@ -49,7 +49,7 @@ impl<D: OpenAi> Check<'_, D> {
         self.refuse_at(rule, at, reason);
     }
 
-    /// Refuses what is neither absent nor an object.
+    /// Refuses a value that is neither absent nor an object.
     pub fn optional_object(&mut self, at: &At<'_>) {
         self.check_type(at, |value| value.is_object() || value.is_null(), "an object");
     }
@@ -59,13 +59,13 @@ impl<D: OpenAi> Check<'_, D> {
         self.refuse(D::PROVIDER.schema, at, message);
     }
 
-    /// Refuses to choose a tool that is not declared.
+    /// Refuses the choice of an undeclared tool.
     pub fn undeclared_tool(&mut self, name: &str) {
         let message = format!("Tool choice '{name}' not found in 'tools' parameter.");
         self.refuse(D::PROVIDER.schema, "tool_choice", message);
     }
 
-    /// Judges the address of an image; that there is one is judged elsewhere.
+    /// Judges the address of an image. A missing one is judged elsewhere.
     pub fn image(&mut self, at: &At<'_>) {
         let url = at.text().unwrap_or_default();
         if url.is_empty() || media::is_address(url, &["https://", "http://"]) {
@@ -103,7 +103,7 @@ pub(crate) fn too_long(what: &str, max: usize, length: usize) -> String {
     )
 }
 
-/// Pairs of bodies that show an image at a good address, and at one that is refused.
+/// Pairs of bodies with an image at an accepted address, and at a refused one.
 #[cfg(test)]
 pub(crate) fn image_cases(shown: impl Fn(&str) -> Value) -> Vec<crate::conformance_tests::Case> {
     let addresses = [

@@ -19,12 +19,12 @@ pub enum Extent {
     Messages,
 }
 
-/// What a provider would say to a request body.
+/// A provider's verdict on a request body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The reasons for a refusal, in the order of the document.
     pub violations: Vec<Violation>,
-    /// What some models of the provider, or some servers of the dialect, would refuse.
+    /// Points that some models of the provider, or some servers of the dialect, would refuse.
     pub notes: Vec<Violation>,
 }
 
@@ -73,7 +73,7 @@ pub fn named(dialect: &str) -> Option<&'static Checker> {
 }
 
 impl Checker {
-    /// Judges bytes as they would be sent. A bare JSON array is judged as the list of messages, without settings.
+    /// Judges bytes exactly as they would be sent. A bare JSON array is judged as the list of messages, without settings.
     #[must_use]
     pub fn check(&self, body: &[u8]) -> Verdict {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Extent::Request) }
@@ -85,7 +85,7 @@ impl Checker {
         if is_list(body) { self.check_list(body) } else { (self.judge)(body, Extent::Draft) }
     }
 
-    /// Judges a list of messages that was parsed already, in a request of this many bytes.
+    /// Judges a list of messages that was already parsed, in a request of this many bytes.
     #[must_use]
     pub fn check_messages(&self, messages: Vec<Value>, bytes: usize) -> Verdict {
         (self.judge_list)(self.list, messages, bytes)

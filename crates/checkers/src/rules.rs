@@ -1,8 +1,8 @@
-//! Every rule that a checker can report, in one sentence (`rules.txt`). A rule's name is a promise: scripts match on it.
+//! Every rule that a checker can report, in one sentence (`rules.txt`). Rule names are stable, because scripts match on them.
 
 use std::sync::LazyLock;
 
-/// What a provider demands.
+/// A rule of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProviderRule {
     /// The name that violations carry, such as `ANT-01`. `-schema` covers everything that the types of a request refuse.

@@ -1,5 +1,5 @@
-//! The settings of a request, in every dialect: missing, unknown, of the wrong type or out of range. And how a bare list of
-//! messages is judged.
+//! The settings of a request in every dialect: missing, unknown, of the wrong type or out of range; and the verdict on a bare list
+//! of messages.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn words(violations: &[Violation]) -> Vec<String> {
     violations.iter().map(ToString::to_string).collect()
 }
 
-/// What a dialect's provider says to its request with one setting changed.
+/// The provider's errors for the dialect's request with one setting changed.
 fn with(dialect: &str, name: &str, value: Value) -> Vec<String> {
     let checker = checker(dialect);
     let mut body = request(checker);
@@ -94,7 +94,7 @@ fn unknown_settings_are_refused_by_those_who_look() {
         assert!(matches!(&refused[..], [one] if one.contains("colour")), "{}: {refused:?}", checker.dialect);
     }
     assert_eq!(with("ollama", "colour", json!(1)), [""; 0]);
-    // Many servers that speak OpenAI's dialect take it; OpenAI itself does not.
+    // Many servers for OpenAI's dialect accept it; OpenAI itself does not.
     let body =
         json!({"model": "m", "top_k": 4, "messages": [{"role": "user", "content": "go", "mood": "good"}]});
     let verdict = checker("openai-chat").check(body.to_string().as_bytes());
@@ -179,7 +179,7 @@ fn settings_have_types_and_ranges() {
     }
 }
 
-/// Thinking counts towards `max_tokens`, and must leave room for an answer.
+/// Thinking counts towards `max_tokens`, so its budget must leave room for an answer.
 #[test]
 fn a_budget_for_thinking_is_smaller_than_the_answer() {
     for (most, accepted) in [(1024, false), (1025, true)] {

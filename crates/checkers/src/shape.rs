@@ -10,7 +10,7 @@ use crate::Extent;
 pub(crate) struct Row {
     pub need: Need,
     pub kind: Kind,
-    /// The names of the fields, with spaces between them.
+    /// The names of the fields, separated by spaces.
     pub names: &'static str,
 }
 
@@ -37,10 +37,10 @@ pub(crate) enum Need {
     Required,
 }
 
-/// What a field may hold.
+/// The values that a field may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Anything; if it is checked, then elsewhere.
+    /// Any value. If it is checked, then elsewhere.
     Any,
     Text,
     FilledText,
@@ -70,17 +70,17 @@ pub(crate) const NATURAL: Kind = Kind::Integer(0, i64::MAX);
 /// How an object differs from its table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fault<'v> {
-    /// The field, by the names on the way to it, such as `inferenceConfig.topP`.
+    /// The path of the field, such as `inferenceConfig.topP`.
     pub path: String,
-    pub what: What<'v>,
+    pub what: FaultKind<'v>,
 }
 
-/// What is wrong with a field.
+/// The kind of a fault in a field.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What<'v> {
+pub(crate) enum FaultKind<'v> {
     Unknown,
     Missing,
-    /// It should be of another type, named as in JSON.
+    /// The value should have another type, given by its JSON name.
     Type {
         expected: &'static str,
         found: &'v Value,
@@ -102,7 +102,7 @@ pub(crate) enum What<'v> {
         allowed: &'static [&'static str],
         found: &'v Value,
     },
-    /// Anything else, in words of the provider that need the place only.
+    /// Any other fault, in words of the provider that only need the position.
     Other(&'v str),
 }
 
@@ -134,7 +134,7 @@ impl<'v> Comparison<'v> {
             let path = format!("{above}{name}");
             let spelled = (self.spelling)(name);
             match table.iter().find(|row| row.names.split(' ').any(|name| name == spelled)) {
-                None => self.faults.push(Fault { path, what: What::Unknown }),
+                None => self.faults.push(Fault { path, what: FaultKind::Unknown }),
                 Some(row) if value.is_null() && row.need == Need::Nullable => {}
                 Some(row) => self.value(value, row.kind, path),
             }
@@ -143,16 +143,16 @@ impl<'v> Comparison<'v> {
             let required = table.iter().filter(|row| row.need == Need::Required);
             let missing =
                 required.flat_map(|row| row.names.split(' ')).filter(|name| !object.contains_key(*name));
-            let fault = |name| Fault { path: format!("{above}{name}"), what: What::Missing };
+            let fault = |name| Fault { path: format!("{above}{name}"), what: FaultKind::Missing };
             self.faults.extend(missing.map(fault));
         }
     }
 
     fn value(&mut self, value: &'v Value, kind: Kind, path: String) {
-        let wrong = |expected| Some(What::Type { expected, found: value });
+        let wrong = |expected| Some(FaultKind::Type { expected, found: value });
         let texts = |items: &[Value], most: usize| match items.iter().find(|item| !item.is_string()) {
             Some(_) => wrong("an array of strings"),
-            None => (items.len() > most).then_some(What::TooMany { most, found: items.len() }),
+            None => (items.len() > most).then_some(FaultKind::TooMany { most, found: items.len() }),
         };
         let what = match (kind, value) {
             (Kind::Any, _)
@@ -160,22 +160,26 @@ impl<'v> Comparison<'v> {
             | (Kind::Flag, Value::Bool(_))
             | (Kind::List, Value::Array(_))
             | (Kind::Object, Value::Object(_)) => None,
-            (Kind::FilledText, Value::String(text)) => text.is_empty().then_some(What::Empty),
+            (Kind::FilledText, Value::String(text)) => text.is_empty().then_some(FaultKind::Empty),
             (Kind::Integer(least, most), Value::Number(number)) => match number.as_i64() {
-                Some(number) if number < least => Some(What::TooSmall { least: least as f64, found: value }),
-                Some(number) if number > most => Some(What::TooLarge { most: most as f64, found: value }),
+                Some(number) if number < least => {
+                    Some(FaultKind::TooSmall { least: least as f64, found: value })
+                }
+                Some(number) if number > most => {
+                    Some(FaultKind::TooLarge { most: most as f64, found: value })
+                }
                 Some(_) => None,
                 // Some clients write whole numbers as 8.0, which every provider reads as 8.
                 None if number.as_f64().is_some_and(|number| number.fract() == 0.0) => None,
                 None => wrong("an integer"),
             },
             (Kind::Number(least, most), Value::Number(number)) => match number.as_f64() {
-                Some(number) if number < least => Some(What::TooSmall { least, found: value }),
-                Some(number) if number > most => Some(What::TooLarge { most, found: value }),
+                Some(number) if number < least => Some(FaultKind::TooSmall { least, found: value }),
+                Some(number) if number > most => Some(FaultKind::TooLarge { most, found: value }),
                 _ => None,
             },
             (Kind::OneOf(allowed), Value::String(text)) => {
-                (!allowed.contains(&text.as_str())).then_some(What::NotOneOf { allowed, found: value })
+                (!allowed.contains(&text.as_str())).then_some(FaultKind::NotOneOf { allowed, found: value })
             }
             (Kind::Texts(most) | Kind::TextOrTexts(most), Value::Array(items)) => texts(items, most),
             (Kind::Fields(table), Value::Object(object)) => {
@@ -185,7 +189,7 @@ impl<'v> Comparison<'v> {
                 if object.values().any(|value| !value.is_string()) {
                     wrong("an object of strings")
                 } else {
-                    (object.len() > most).then_some(What::TooMany { most, found: object.len() })
+                    (object.len() > most).then_some(FaultKind::TooMany { most, found: object.len() })
                 }
             }
             (Kind::Text | Kind::FilledText | Kind::OneOf(_), _) => wrong("a string"),

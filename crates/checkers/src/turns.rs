@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{check::At, values::list};
 
-/// A message reduced to what the rules between messages look at.
+/// The facts about a message that the rules between messages need.
 pub(crate) struct Turn<'a> {
     pub role: &'a str,
     pub blocks: &'a [Value],
@@ -21,13 +21,13 @@ pub(crate) struct Turn<'a> {
     leading: usize,
 }
 
-/// Why a result cannot be where it is.
+/// Why a result is in the wrong position.
 pub(crate) enum Misfit {
-    /// It answers no call of the message before.
+    /// It answers no call of the previous message.
     Unexpected,
-    /// Its call has been answered.
+    /// Its call was already answered.
     Repeated,
-    /// Another block is before it.
+    /// Another block comes before it.
     Late,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The results of a message that cannot be where they are, with their paths and ids.
+/// The results of a message in wrong positions, with their paths and ids.
 pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(String, &'a str, Misfit)> {
     let calls = i.checked_sub(1).map_or(&[][..], |before| &turns[before].calls);
     let calls: HashSet<&str> = calls.iter().copied().collect();

@@ -1,8 +1,8 @@
-//! What the rules of several dialects ask of a value.
+//! Questions about a value that the rules of several dialects ask.
 
 use serde_json::Value;
 
-/// Who speaks, in dialects with the roles system, user, assistant and tool.
+/// The roles in dialects with system, user, assistant and tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     System,
@@ -33,7 +33,7 @@ pub(crate) fn calls_of(message: &Value) -> &[Value] {
     list(&message["tool_calls"])
 }
 
-/// The items of a list; none for anything else.
+/// The items of a list; empty for other types.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -43,18 +43,18 @@ pub(crate) fn is_filled(value: &Value) -> bool {
     value.as_str().is_some_and(|text| !text.is_empty())
 }
 
-/// True for letters, digits, `_`, `-` and these characters more, at least one of them.
+/// True for a non-empty text of letters, digits, `_`, `-` and the characters in `more`.
 pub(crate) fn is_word(text: &str, more: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || more.contains(c);
     !text.is_empty() && text.chars().all(is_legal)
 }
 
-/// Whitespace to Unicode, or to Python and Java, which count the four separator controls as well.
+/// White space by Unicode, or by Python and Java, which also count the four separator controls.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// True if arrays and objects in a value nest deeper than this. Does not recurse.
+/// True if arrays and objects in a value are nested deeper than this. It does not recurse.
 pub(crate) fn nests_deeper(value: &Value, levels: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

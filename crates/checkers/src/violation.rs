@@ -8,7 +8,7 @@ pub struct Violation {
     /// The broken rule as the rulebook names it, such as `ANT-01`, `OAC-02` or `SAN-02`; `ANT-schema` and
     /// `OAC-schema` cover what the API's types refuse and no other rule names.
     pub rule: &'static str,
-    /// Where it is broken, such as `messages.3.content.0`; `body` for the request as a whole.
+    /// The position of the fault, such as `messages.3.content.0`; `body` for the request as a whole.
     pub path: String,
     /// The provider's own words, with ids and indexes filled in.
     pub message: String,

@@ -1,8 +1,8 @@
-//! How each family of servers words a fault, and how it writes the place of one.
+//! The words of each family of servers for a fault, and its form of a path.
 
 use serde_json::Value;
 
-use crate::{check::Provider, shape::What};
+use crate::{check::Provider, shape::FaultKind};
 
 /// Anthropic and Mistral validate with pydantic.
 pub(crate) const PYDANTIC: Provider = family("Input should be a valid dictionary", pydantic, str::to_owned);
@@ -18,18 +18,18 @@ pub(crate) const GO: Provider =
 
 const fn family(
     not_an_object: &'static str,
-    words: fn(&str, &What<'_>) -> String,
+    words: fn(&str, &FaultKind<'_>) -> String,
     place: fn(&str) -> String,
 ) -> Provider {
     let largest_body = (usize::MAX, "");
     Provider { schema: "", not_an_object, words, place, spelling: str::to_owned, largest_body }
 }
 
-fn pydantic(place: &str, what: &What<'_>) -> String {
+fn pydantic(place: &str, what: &FaultKind<'_>) -> String {
     let reason = match what {
-        What::Unknown => "Extra inputs are not permitted".to_owned(),
-        What::Missing => "Field required".to_owned(),
-        What::Type { expected, .. } => {
+        FaultKind::Unknown => "Extra inputs are not permitted".to_owned(),
+        FaultKind::Missing => "Field required".to_owned(),
+        FaultKind::Type { expected, .. } => {
             let expected = match *expected {
                 "an object" => "a valid dictionary",
                 "an array" => "a valid list",
@@ -41,92 +41,95 @@ fn pydantic(place: &str, what: &What<'_>) -> String {
             };
             format!("Input should be {expected}")
         }
-        What::TooSmall { least, .. } => format!("Input should be greater than or equal to {least}"),
-        What::TooLarge { most, .. } => format!("Input should be less than or equal to {most}"),
-        What::Empty => "String should have at least 1 character".to_owned(),
-        What::TooMany { most, found } => {
+        FaultKind::TooSmall { least, .. } => format!("Input should be greater than or equal to {least}"),
+        FaultKind::TooLarge { most, .. } => format!("Input should be less than or equal to {most}"),
+        FaultKind::Empty => "String should have at least 1 character".to_owned(),
+        FaultKind::TooMany { most, found } => {
             format!("List should have at most {most} items after validation, not {found}")
         }
-        What::NotOneOf { allowed, .. } => format!("Input should be {}", quoted(allowed, "or")),
-        What::Other(reason) => (*reason).to_owned(),
+        FaultKind::NotOneOf { allowed, .. } => format!("Input should be {}", quoted(allowed, "or")),
+        FaultKind::Other(reason) => (*reason).to_owned(),
     };
     format!("{place}: {reason}")
 }
 
-fn openai(place: &str, what: &What<'_>) -> String {
+fn openai(place: &str, what: &FaultKind<'_>) -> String {
     let reason = match what {
-        What::Unknown => return format!("Unknown parameter: '{place}'."),
-        What::Missing => return format!("Missing required parameter: '{place}'."),
-        What::Type { expected, found } => {
+        FaultKind::Unknown => return format!("Unknown parameter: '{place}'."),
+        FaultKind::Missing => return format!("Missing required parameter: '{place}'."),
+        FaultKind::Type { expected, found } => {
             let found = kind_of(found);
             return format!("Invalid type for '{place}': expected {expected}, but got {found} instead.");
         }
-        What::NotOneOf { allowed, found } => {
+        FaultKind::NotOneOf { allowed, found } => {
             let found = found.as_str().unwrap_or_default();
             return format!("Invalid value: '{found}'. Supported values are: {}.", quoted(allowed, "and"));
         }
-        What::TooSmall { least, found } => {
+        FaultKind::TooSmall { least, found } => {
             format!("value below minimum. Expected a value >= {least}, but got {found} instead.")
         }
-        What::TooLarge { most, found } => {
+        FaultKind::TooLarge { most, found } => {
             format!("value above maximum. Expected a value <= {most}, but got {found} instead.")
         }
-        What::Empty => {
+        FaultKind::Empty => {
             "empty string. Expected a string with minimum length 1, but got an empty string instead."
                 .to_owned()
         }
-        What::TooMany { most, found } => {
+        FaultKind::TooMany { most, found } => {
             format!("too many entries. Expected at most {most}, but got {found} instead.")
         }
-        What::Other(reason) => (*reason).to_owned(),
+        FaultKind::Other(reason) => (*reason).to_owned(),
     };
     format!("Invalid '{place}': {reason}")
 }
 
-fn google(place: &str, what: &What<'_>) -> String {
+fn google(place: &str, what: &FaultKind<'_>) -> String {
     let (above, name) = place.rsplit_once('.').unwrap_or(("", place));
     let reason = match what {
-        What::Unknown => {
+        FaultKind::Unknown => {
             let at = if above.is_empty() { String::new() } else { format!(" at '{above}'") };
             return format!("Invalid JSON payload received. Unknown name \"{name}\"{at}: Cannot find field.");
         }
-        What::Type { found, .. } | What::NotOneOf { found, .. } => {
+        FaultKind::Type { found, .. } | FaultKind::NotOneOf { found, .. } => {
             return format!("Invalid value at '{place}', {found}");
         }
-        What::Missing => &format!("{place} is not specified"),
-        What::TooSmall { .. } | What::TooLarge { .. } | What::TooMany { .. } | What::Empty => {
-            "the value is out of the supported range"
-        }
-        What::Other(reason) => reason,
+        FaultKind::Missing => &format!("{place} is not specified"),
+        FaultKind::TooSmall { .. }
+        | FaultKind::TooLarge { .. }
+        | FaultKind::TooMany { .. }
+        | FaultKind::Empty => "the value is out of the supported range",
+        FaultKind::Other(reason) => reason,
     };
     format!("* GenerateContentRequest.{place}: {reason}")
 }
 
-fn aws(place: &str, what: &What<'_>) -> String {
+fn aws(place: &str, what: &FaultKind<'_>) -> String {
     let reason = match what {
-        What::Unknown => return format!("Unknown parameter in input: \"{place}\""),
-        What::Missing => "Member must not be null".to_owned(),
-        What::Type { expected, .. } => format!("Member must be {expected}"),
-        What::TooSmall { least, .. } => format!("Member must have value greater than or equal to {least}"),
-        What::TooLarge { most, .. } => format!("Member must have value less than or equal to {most}"),
-        What::Empty => "Member must have length greater than or equal to 1".to_owned(),
-        What::TooMany { most, .. } => format!("Member must have length less than or equal to {most}"),
-        What::NotOneOf { allowed, .. } => {
+        FaultKind::Unknown => return format!("Unknown parameter in input: \"{place}\""),
+        FaultKind::Missing => "Member must not be null".to_owned(),
+        FaultKind::Type { expected, .. } => format!("Member must be {expected}"),
+        FaultKind::TooSmall { least, .. } => {
+            format!("Member must have value greater than or equal to {least}")
+        }
+        FaultKind::TooLarge { most, .. } => format!("Member must have value less than or equal to {most}"),
+        FaultKind::Empty => "Member must have length greater than or equal to 1".to_owned(),
+        FaultKind::TooMany { most, .. } => format!("Member must have length less than or equal to {most}"),
+        FaultKind::NotOneOf { allowed, .. } => {
             format!("Member must satisfy enum value set: [{}]", allowed.join(", "))
         }
-        What::Other(reason) => (*reason).to_owned(),
+        FaultKind::Other(reason) => (*reason).to_owned(),
     };
     format!("Value at '{place}' failed to satisfy constraint: {reason}")
 }
 
-fn go(place: &str, what: &What<'_>) -> String {
+fn go(place: &str, what: &FaultKind<'_>) -> String {
     match what {
-        What::Missing | What::Empty => format!("{place} is required"),
-        What::Type { expected, found } => format!(
+        FaultKind::Missing | FaultKind::Empty => format!("{place} is required"),
+        FaultKind::Type { expected, found } => format!(
             "json: cannot unmarshal {} into Go struct field ChatRequest.{place} of type {expected}",
             kind_of(found)
         ),
-        What::Other(reason) => format!("{place}: {reason}"),
+        FaultKind::Other(reason) => format!("{place}: {reason}"),
         other => format!("{place}: {other:?}"),
     }
 }
@@ -160,7 +163,7 @@ pub(crate) fn go_kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// A path as OpenAI and Google write it: `messages.3.content.0` becomes `messages[3].content[0]`.
+/// A path in the form of OpenAI and Google: `messages.3.content.0` becomes `messages[3].content[0]`.
 pub(crate) fn bracketed(path: &str) -> String {
     let mut written = String::new();
     for segment in path.split('.') {
@@ -174,7 +177,7 @@ pub(crate) fn bracketed(path: &str) -> String {
     written
 }
 
-/// A path as Amazon writes it, which counts from one: `messages.0.role` becomes `messages.1.member.role`.
+/// A path in Amazon's form, which counts from one: `messages.0.role` becomes `messages.1.member.role`.
 pub(crate) fn members(path: &str) -> String {
     let segments = path.split('.').map(|segment| match segment.parse::<usize>() {
         Ok(index) => format!("{}.member", index + 1),

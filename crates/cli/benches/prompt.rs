@@ -1,7 +1,7 @@
 //! The prompt on a real pseudo-terminal, as whole processes. Run by `cargo xtask bench prompt`; `REJOIN_BENCH_CONVERSATIONS` sets how
 //! many conversations the large store has.
 //!
-//! Times run from the start of the process until its prompt, or the first page of its picker, is on the screen. What drawing costs
+//! Times run from the start of the process until its prompt, or the first page of its picker, is on the screen. The cost of drawing
 //! is the processor time of the whole process while an answer streams to it from loopback in pieces of four characters.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, dead_code, reason = "a benchmark may")]
@@ -24,7 +24,7 @@ use rejoin::{
 use screen::Screen;
 use testkit::loopback::scripted::{Answer, Asked, Server};
 
-/// How often each is done, one after the other; the best of each counts.
+/// How often each is run, in turn; the best time of each counts.
 const ROUNDS: usize = 9;
 
 /// The letters of a token, about.
@@ -64,7 +64,7 @@ fn starting(folder: &Path, count: usize) {
         let time = |home: &Path| {
             let began = Instant::now();
             let screen = Screen::start(rejoin(home, arguments), (80, 24));
-            // The picker is there when it lists something.
+            // The picker is ready when it lists something.
             screen.until_it(|screen| screen.contains(shows) && (shows == "›" || screen.contains("talk ")));
             let took = began.elapsed();
             screen.send("\u{4}");

@@ -18,7 +18,7 @@ use std::{
 use serde_json::json;
 use testkit::loopback::scripted::{Answer, Server};
 
-/// How often each is done, one after the other; the best of each counts.
+/// How often each is run, in turn; the best time of each counts.
 const ROUNDS: usize = 9;
 
 /// The turns after the compaction.
@@ -265,7 +265,7 @@ fn rollout(turns: usize, bytes: usize, compacted: Option<usize>) -> String {
     out
 }
 
-/// Words by chance, the same in every run.
+/// Random words, the same in every run.
 struct Words(u64);
 
 impl Words {

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often both are done, one after the other; the best of each counts.
+/// How often both are run, in turn; the best time of each counts.
 const ROUNDS: usize = 9;
 
 /// How many sessions `rejoin doctor` looks at, and how large each is.

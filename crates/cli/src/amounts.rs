@@ -1,4 +1,4 @@
-//! Amounts for people: tokens, money, and bars that compare them.
+//! Amounts for people: tokens, costs, and bars that compare them.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ pub fn spent(usage: &TokenUsage, cost: Option<Dollars>) -> String {
     if usage.reasoning > 0 {
         line += &format!(" ({} reasoning)", count(usage.reasoning));
     }
-    // What is free needs no mention.
+    // A cost of zero need not be shown.
     if let Some(cost) = cost.filter(|cost| *cost > Dollars::default()) {
         line += &format!(", {cost}");
     }
     line
 }
 
-/// What a turn took, in one line: time, tokens and money, and how full the window is.
+/// The cost of a turn, in one line: time, tokens and money, and how full the window is.
 pub fn turn(
     time: Duration,
     usage: &TokenUsage,
@@ -46,7 +46,7 @@ pub fn turn(
     line
 }
 
-/// A number with its thousands set apart.
+/// A number with commas between thousands.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -69,7 +69,8 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// The columns for bars beside `others` columns of text, at most `wanted`: on a narrow terminal a fifth of it, so that more of the words fit.
+/// The columns for bars next to `others` columns of text, at most `wanted`. On a narrow terminal it is a fifth of the width, so
+/// that more of the text fits.
 pub fn bar_columns(wanted: usize, others: usize) -> usize {
     narrow_bar(wanted, others, crate::output::terminal_size().0)
 }
@@ -78,17 +79,17 @@ fn narrow_bar(wanted: usize, others: usize, columns: usize) -> usize {
     if wanted + others <= columns { wanted } else { wanted.min(columns / 5).max(1) }
 }
 
-/// A bar, at most `columns` wide, that shows an amount as a part of the largest. An amount above zero is always visible.
+/// A bar, at most `columns` wide, that shows an amount in proportion to the largest one. An amount above zero is always visible.
 pub fn bar(amount: u64, largest: u64, columns: usize) -> String {
     if amount == 0 || largest == 0 {
         return String::new();
     }
-    // Eighths of a column.
+    // Count in eighths of a column.
     let eighths = (amount as f64 / largest as f64 * columns as f64 * 8.0).round() as usize;
     let eighths = eighths.clamp(1, columns * 8);
     let mut bar = "\u{2588}".repeat(eighths / 8);
     if let Some(rest) = u32::try_from(eighths % 8).ok().filter(|rest| *rest > 0) {
-        // The blocks shrink from U+2588, a whole column, to U+258F, an eighth.
+        // The block characters shrink from U+2588, a whole column, to U+258F, an eighth.
         bar.extend(char::from_u32(0x2590 - rest));
     }
     bar

@@ -1,26 +1,19 @@
-//! What may say who answers: flags, environment, settings and what the conversation recorded, gathered for `rejoin::answering`.
-//! `addresses.rs` keeps the addresses that keys may follow a conversation to.
+//! Collects everything that may name who answers, for `rejoin::answering`: flags, environment, settings, and the conversation's
+//! record.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{env, time::Duration};
 
 pub use rejoin::answering::{ConnectedProvider, Outcome};
 use rejoin::{
-    answering::{AnsweringError, ProviderSources},
+    answering::{AnsweringError, AuthMethod, KeyPlaces, ProviderSources, addresses},
     engine::{
         AnswerSettings, Effort, ProviderChoice,
-        auth::{Key, KeyFile, KeySource as _, Keys, SecretString, redact},
-        provider::{
-            ProviderError,
-            decide::{Sources, TrustedAddress},
-            http::{Addresses, HttpOptions, public},
-            registry::{self, account_elsewhere},
-        },
+        auth::Keys,
+        provider::{ProviderError, decide::Sources, http::HttpOptions},
     },
-    places::AgentPlace,
 };
 
 use crate::{
-    addresses,
     args::Talk,
     commands::{block_on, providers},
     context::CliContext,
@@ -32,12 +25,12 @@ use crate::{
 
 /// Tells the user on stderr who answers. `doing` comes before the provider's name, as in `continuing conv_… with`.
 pub fn say(outcome: &Outcome, doing: &str) {
-    // It names providers and models, as a conversation or a server calls them.
+    // The line contains names from a conversation or a server, so make it safe to print.
     let line = output::harmless(&outcome.in_words(doing));
     output::talk(&format!("{} {line}", output::paint("note:", output::NOTE)));
 }
 
-/// Runs blocking work on a separate runtime. It also works inside of one, as at the prompt.
+/// Runs blocking work on a separate runtime. This also works inside a runtime, as at the prompt.
 pub fn off_the_runtime<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if tokio::runtime::Handle::try_current().is_err() {
         return work();
@@ -50,24 +43,24 @@ pub fn off_the_runtime<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// Chooses who answers, and connects.
 pub fn choose(
-    desk: &CliContext,
+    cli: &CliContext,
     talk: &Talk,
     recorded: Option<&ProviderChoice>,
 ) -> Result<ConnectedProvider, Failure> {
-    let answering = off_the_runtime(|| block_on(asking(desk, talk, recorded).choose()))?.map_err(failure)?;
+    let answering = off_the_runtime(|| block_on(asking(cli, talk, recorded).choose()))?.map_err(failure)?;
     if let Some(named) = &answering.named {
-        addresses::remember(&desk.home, named);
+        addresses::remember(&cli.home.data, named);
     }
     Ok(answering)
 }
 
-/// The same for a turn, which needs a model; a missing one is an error before anything is recorded.
+/// Chooses who answers a turn. A turn needs a model, so a missing one is an error before anything is recorded.
 pub fn choose_for_turn(
-    desk: &CliContext,
+    cli: &CliContext,
     talk: &Talk,
     recorded: Option<&ProviderChoice>,
 ) -> Result<ConnectedProvider, Failure> {
-    let answering = choose(desk, talk, recorded)?;
+    let answering = choose(cli, talk, recorded)?;
     let endpoint = answering.provider.endpoint();
     if endpoint.model.is_empty() {
         let provider = endpoint.provider.clone();
@@ -76,12 +69,12 @@ pub fn choose_for_turn(
     Ok(answering)
 }
 
-/// Who would answer, without connecting, and what would keep it from answering.
+/// Who would answer, without connecting, and the reason if that provider cannot.
 pub fn outlook(
-    desk: &CliContext,
+    cli: &CliContext,
     recorded: Option<&ProviderChoice>,
 ) -> Result<(Outcome, Option<Failure>), Failure> {
-    let asking = asking(desk, &Talk::default(), recorded);
+    let asking = asking(cli, &Talk::default(), recorded);
     let (outcome, trouble) = block_on(asking.outlook())?.map_err(failure)?;
     Ok((outcome, trouble.map(|error| failure(error.into()))))
 }
@@ -93,21 +86,21 @@ fn failure(error: AnsweringError) -> Failure {
             Failure::Usage { what: output::harmless(&error.to_string()), hint: error.hint() }
         }
         AnsweringError::Unknown { provider, from } => providers::unknown(&provider, Some(&from)),
-        // Nothing was sent: it is what was asked for that makes no sense.
+        // Nothing was sent: the request itself makes no sense.
         AnsweringError::Provider(ProviderError::Other(what)) => Failure::Usage { what, hint: None },
         AnsweringError::Provider(error) => Failure::Provider(Box::new(error)),
     }
 }
 
-fn asking(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>) -> ProviderSources {
-    let keys = keys(&desk.home, &desk.settings);
-    let sources = sources(desk, talk, recorded, &keys);
-    ProviderSources { sources, ollama: ollama(), keys, options: options(&desk.settings) }
+fn asking(cli: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>) -> ProviderSources {
+    let keys = keys(&cli.home, &cli.settings);
+    let sources = sources(cli, talk, recorded, &keys);
+    ProviderSources { sources, ollama: ollama(), keys, options: options(&cli.settings) }
 }
 
-/// Gathers what each source names.
-fn sources(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>, keys: &Keys) -> Sources {
-    let settings = &desk.settings;
+/// Collects the choice of each source.
+fn sources(cli: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>, keys: &Keys) -> Sources {
+    let settings = &cli.settings;
     let layer = |from: SettingOrigin| {
         let value = |name: &str| settings.value_from(name, from).map(str::to_owned);
         ProviderChoice {
@@ -124,13 +117,6 @@ fn sources(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>, ke
         Some("high") => Some(Effort::High),
         _ => None,
     };
-    let mut trusted = addresses::known(&desk.home);
-    // Ollama's own variable names its address on this machine.
-    trusted.extend(ollama().map(|url| TrustedAddress {
-        provider: String::from("ollama"),
-        base_url: public(&url),
-        account: account_elsewhere("ollama", keys),
-    }));
     Sources {
         flags: ProviderChoice {
             provider: talk.provider.clone(),
@@ -145,85 +131,55 @@ fn sources(desk: &CliContext, talk: &Talk, recorded: Option<&ProviderChoice>, ke
             answer: AnswerSettings { max_tokens: settings.number("limits.answer_tokens"), effort },
             ..layer(SettingOrigin::File)
         },
-        trusted,
+        trusted: addresses::trusted(&cli.home.data, ollama().as_deref(), keys),
     }
 }
 
 /// The address in Ollama's own variable.
 fn ollama() -> Option<String> {
-    let host = env::var("OLLAMA_HOST").ok().filter(|host| !host.trim().is_empty())?;
-    let host = host.trim();
-    let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
-    // A server that listens everywhere is reached here.
-    Some(url.replacen("://0.0.0.0", "://127.0.0.1", 1))
+    addresses::of_ollama(&env::var("OLLAMA_HOST").ok()?)
 }
 
-/// The folders of Codex and of Claude Code, which keep logins.
-fn folders_of_others() -> [Option<PathBuf>; 2] {
-    let machine = home::machine();
-    ["codex", "claude-code"].map(|format| AgentPlace::of(format)?.home(&machine))
-}
-
-/// The files that keys come from. No model is shown them: someone may work in their home folder.
-pub fn files_with_keys(home: &Home) -> Vec<PathBuf> {
-    let [codex, claude] = folders_of_others();
-    let others =
-        [codex.map(|folder| folder.join("auth.json")), claude.map(|folder| folder.join(".credentials.json"))];
-    let own = [key_file(home).path().to_owned(), home.data.join(home::CALLS_KEY)];
-    others.into_iter().flatten().chain(own).collect()
+/// The places on this machine that contain keys.
+pub fn key_places(home: &Home) -> KeyPlaces {
+    KeyPlaces::of(&home.data, &home::machine())
 }
 
 pub fn keys(home: &Home, settings: &Settings) -> Keys {
-    let [codex, claude] = folders_of_others();
-    let method = settings.value("auth").unwrap_or("any");
-    let mut keys = Keys::default();
-    if matches!(method, "any" | "key") {
-        keys.variables = Some(Box::new(|name| env::var(name).ok()));
-        keys.stored = Some(key_file(home));
-        #[cfg(feature = "keyring")]
-        if settings.is_on("keyring") {
-            keys.other = Some(Box::new(rejoin::engine::auth::keyring::Keyring));
-        }
-    }
-    keys.codex = codex.filter(|_| matches!(method, "any" | "chatgpt"));
-    keys.claude = claude.filter(|_| matches!(method, "any" | "claude"));
+    let method = settings.value("auth").and_then(AuthMethod::named).unwrap_or_default();
+    #[cfg_attr(not(feature = "keyring"), expect(unused_mut, reason = "only the keyring adds to them"))]
+    let mut keys = key_places(home).keys(method, |name| env::var(name).ok());
     #[cfg(feature = "keyring")]
-    if settings.is_on("keyring") && matches!(method, "any" | "claude") {
+    if settings.is_on("keyring") {
         let user = env::var("USER").or_else(|_| env::var("LOGNAME")).or_else(|_| env::var("USERNAME"));
-        use rejoin::engine::auth::{KeySource, keyring::ClaudeCode};
-        keys.login = user.ok().map(|user| Box::new(ClaudeCode::of(user)) as Box<dyn KeySource>);
+        rejoin::answering::add_keyring(&mut keys, method, user.ok());
     }
     keys
 }
 
-/// A text without the keys that rejoin would send, and without whatever looks like a key.
-pub fn without_secrets(desk: &CliContext, text: &str) -> String {
-    let keys = keys(&desk.home, &desk.settings);
-    let known: Vec<Key> = registry::all().flat_map(|service| keys.keys(service, service.name)).collect();
-    let secrets: Vec<&SecretString> = known.iter().map(|key| &key.secret).collect();
-    redact::without_keys(&redact::redact(text, &secrets))
-}
-
-pub fn key_file(home: &Home) -> KeyFile {
-    KeyFile::new(home.data.join("auth.json"))
+/// A text without the keys that rejoin would send, and without everything that looks like a key.
+pub fn without_secrets(cli: &CliContext, text: &str) -> String {
+    rejoin::answering::without_secrets(&keys(&cli.home, &cli.settings), text)
 }
 
 pub fn options(settings: &Settings) -> HttpOptions {
-    let usual = HttpOptions::default();
-    let address = |name: &str, usual: String| settings.value(name).map_or(usual, str::to_owned);
-    HttpOptions {
-        retries: settings
-            .number("limits.retries")
-            .map_or(usual.retries, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-        read_timeout: settings
-            .number("limits.silence_seconds")
-            .map_or(usual.read_timeout, Duration::from_secs),
-        addresses: Addresses {
-            chatgpt: address("addresses.chatgpt", usual.addresses.chatgpt),
-            claude: address("addresses.claude", usual.addresses.claude),
-            github: address("addresses.github", usual.addresses.github),
-            github_api: address("addresses.github_api", usual.addresses.github_api),
-        },
-        ..usual
+    let mut options = HttpOptions::default();
+    let addresses = &mut options.addresses;
+    for (name, address) in [
+        ("addresses.chatgpt", &mut addresses.chatgpt),
+        ("addresses.claude", &mut addresses.claude),
+        ("addresses.github", &mut addresses.github),
+        ("addresses.github_api", &mut addresses.github_api),
+    ] {
+        if let Some(given) = settings.value(name) {
+            *address = given.to_owned();
+        }
     }
+    if let Some(retries) = settings.number("limits.retries") {
+        options.retries = u32::try_from(retries).unwrap_or(u32::MAX);
+    }
+    if let Some(seconds) = settings.number("limits.silence_seconds") {
+        options.read_timeout = Duration::from_secs(seconds);
+    }
+    options
 }

@@ -1,7 +1,7 @@
-//! What a shell offers where an argument is typed: conversations of the store, providers, settings, servers.
+//! The completions that a shell offers for arguments: conversations of the store, providers, settings, servers.
 //!
-//! The scripts that `rejoin completions` prints run the binary again with [`VARIABLE`] set. Completing must never fail
-//! aloud, create anything, or take long: whatever goes wrong, nothing is offered.
+//! The scripts that `rejoin completions` prints run the binary again with [`VARIABLE`] set. Completing must never print an error,
+//! create anything, or take long: on any failure, it offers nothing.
 
 use std::ffi::{OsStr, OsString};
 
@@ -27,20 +27,20 @@ use crate::{
 /// The variable that asks for completion.
 const VARIABLE: &str = "REJOIN_COMPLETE";
 
-/// How many conversations are offered: what fits a screen, newest first.
+/// How many conversations are offered, newest first: about one screen.
 const OFFERED: usize = 30;
 
-/// How many conversations are searched for a typed beginning.
+/// How many conversations are searched for ids with a typed beginning.
 const LOOKED_AT: usize = 5000;
 
-/// Completes and exits, if a shell asks for it.
+/// Completes and exits, if a shell requests it.
 pub fn if_asked() {
     if std::env::var_os(VARIABLE).is_some() {
         CompleteEnv::with_factory(CommandLine::command).var(VARIABLE).complete();
     }
 }
 
-/// The script that makes a shell ask for completions.
+/// The script that makes a shell request completions.
 pub fn script(shell: clap_complete::Shell) -> String {
     let mut script = Vec::new();
     let shells = Shells::builtins();
@@ -54,17 +54,17 @@ pub fn script(shell: clap_complete::Shell) -> String {
 pub fn conversations(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let Some(flags) = named_flags(std::env::args_os()) else { return Vec::new() };
-    let Ok(desk) = CliContext::new(&flags) else { return Vec::new() };
+    let Ok(cli) = CliContext::new(&flags) else { return Vec::new() };
     let candidate = |(place, (id, title)): (usize, (String, String))| {
         CompletionCandidate::new(id).help(Some(title.into())).display_order(Some(place))
     };
-    conversations_in(&desk, &current).into_iter().enumerate().map(candidate).collect()
+    conversations_in(&cli, &current).into_iter().enumerate().map(candidate).collect()
 }
 
-/// The ids that begin like a typed one, newest first, with their titles.
-pub fn conversations_in(desk: &CliContext, current: &str) -> Vec<(String, String)> {
-    let Ok(store) = rejoin::engine::open_store(&desk.location, Access::Read) else { return Vec::new() };
-    let store = desk.limited(store);
+/// The ids that begin with the typed text, newest first, with their titles.
+pub fn conversations_in(cli: &CliContext, current: &str) -> Vec<(String, String)> {
+    let Ok(store) = rejoin::engine::open_store(&cli.location, Access::Read) else { return Vec::new() };
+    let store = cli.limited(store);
     let limit = if current.is_empty() { OFFERED } else { LOOKED_AT };
     let Ok(page) = store.list(&Query { limit: Some(limit), ..Query::default() }) else { return Vec::new() };
     let marks = [("@", "the active conversation"), ("@1", "the newest conversation")];
@@ -73,7 +73,7 @@ pub fn conversations_in(desk: &CliContext, current: &str) -> Vec<(String, String
         (summary.id.to_string(), output::harmless(summary.title.as_deref().unwrap_or("(untitled)")))
     });
     let begins = |id: &str| {
-        // The letters of an id are enough for every command, so they are enough here.
+        // Every command also accepts an id without its prefix.
         id.starts_with(current)
             || id.strip_prefix(ConversationId::PREFIX).is_some_and(|id| id.starts_with(current))
     };
@@ -110,8 +110,8 @@ pub fn servers(current: &OsStr) -> Vec<CompletionCandidate> {
     servers.map(|server| CompletionCandidate::new(server.name)).collect()
 }
 
-/// The store and the scope that the line being completed names. None if one of them cannot be read: conversations of other stores or
-/// users are not offered in its place.
+/// The store and the scope on the line being completed. `None` if one of them cannot be parsed: conversations of other stores or
+/// users must not be offered instead.
 fn named_flags(words: impl Iterator<Item = OsString>) -> Option<Flags> {
     let words = whole(words);
     Some(Flags {
@@ -121,17 +121,17 @@ fn named_flags(words: impl Iterator<Item = OsString>) -> Option<Flags> {
     })
 }
 
-/// The characters at which bash divides a word: each becomes a word of its own.
+/// The characters at which bash splits a word. Each becomes a separate word.
 const DIVIDES: [char; 3] = [':', '=', '@'];
 
-/// The words of a line, put together again where bash has divided them.
+/// The words of a line, joined again where bash has split them.
 fn whole(words: impl Iterator<Item = OsString>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for word in words {
         let word = word.to_string_lossy();
         let divides = |word: &str| !word.is_empty() && word.chars().all(|each| DIVIDES.contains(&each));
         match all.last_mut() {
-            // A marker such as `@` may be a word of its own, but not a flag's value.
+            // A marker such as `@` may be a separate word, but not the value of a flag.
             Some(last) if divides(&word) || last.ends_with(DIVIDES) => last.push_str(&word),
             _ => all.push(word.into_owned()),
         }

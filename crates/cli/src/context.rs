@@ -1,6 +1,6 @@
-//! What a command works with: folders, settings, the store, and the conversation that the user means.
+//! The context of a command: folders, settings, the store, and the conversation that the user means.
 //!
-//! Nothing is opened before it is needed: a command that is given a file never touches a store.
+//! Nothing is opened before it is needed, so a command on a file never touches a store.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,34 +9,35 @@ use std::{
 
 use rejoin::{
     ConversationId,
+    active::Pointer,
     engine::{self, EngineError, Mode, Recorded, SystemClock, Writer},
     store::{Access, Filter, Location, Query, ScopeFilter, Store, StoreError},
 };
 
 pub use crate::args::Flags;
-use crate::{active::Pointer, failure::Failure, home::Home, output, pager, settings::Settings};
+use crate::{failure::Failure, home::Home, output, pager, settings::Settings};
 
-/// Folders, settings and the place of the store.
+/// Folders, settings and the location of the store.
 #[derive(Debug, Clone)]
 pub struct CliContext {
     pub home: Home,
     pub settings: Settings,
     pub location: Location,
-    /// The scope that the command is limited to; open, unless one was given.
+    /// The scope that limits the command; open if none was given.
     pub scope: ScopeFilter,
-    /// The folder that the command runs in.
+    /// The folder in which the command runs.
     pub folder: PathBuf,
     pager: bool,
 }
 
-/// The flags that lead to the conversations of this command. An address of a server may hold a password, so it is not repeated.
+/// The flags that lead to the conversations of this command. The address of a server may contain a password, so it is not repeated.
 fn repeated(flags: &Flags) -> Vec<(&'static str, String)> {
     let store = flags.store.as_ref().filter(|store| !matches!(store, Location::Postgres(_)));
     let store = store.map(|store| ("--store", store.to_string()));
     store.into_iter().chain(flags.scope.as_ref().map(|scope| ("--scope", scope.to_string()))).collect()
 }
 
-/// A store, if it exists, and the conversation in it that was named.
+/// A store, if it exists, and the named conversation in it.
 type Found = (Option<Box<dyn Store>>, Option<ConversationId>);
 
 impl CliContext {
@@ -53,14 +54,14 @@ impl CliContext {
         Ok(Self { home, settings, location, scope, folder, pager: !flags.no_pager })
     }
 
-    /// Opens the store for reading; none if it does not exist.
+    /// Opens the store for reading; `None` if it does not exist.
     pub fn read_store(&self) -> Result<Option<Box<dyn Store>>, Failure> {
         match engine::open_store(&self.location, Access::Read) {
             Err(StoreError::Missing(_)) => Ok(None),
             Err(why) => Err(unusable(&self.location, why)),
             Ok(store) => {
                 let store = self.limited(store);
-                say_what_is_damaged(&*store);
+                warn_about_damage(&*store);
                 Ok(Some(store))
             }
         }
@@ -71,7 +72,7 @@ impl CliContext {
         Self::open_other(&self.location).map(|store| self.limited(store))
     }
 
-    /// The store as far as the command may see it.
+    /// The store, limited to the scope of the command.
     pub fn limited(&self, store: Box<dyn Store>) -> Box<dyn Store> {
         if self.scope.is_open() {
             return store;
@@ -79,17 +80,17 @@ impl CliContext {
         Box::new(Arc::<dyn Store>::from(store).scoped(self.scope.clone()))
     }
 
-    /// Opens another store for writing. A read-only store is an error at once.
+    /// Opens another store for writing. A read-only store is an immediate error.
     pub fn open_other(location: &Location) -> Result<Box<dyn Store>, Failure> {
         let store = engine::open_store(location, Access::Write).map_err(|why| unusable(location, why))?;
-        say_what_is_damaged(&*store);
+        warn_about_damage(&*store);
         match store.read_only() {
             Some(why) => Err(unusable(location, StoreError::ReadOnly(why.to_owned()))),
             None => Ok(store),
         }
     }
 
-    /// The same without a pager: on some systems it takes the place of this process.
+    /// This context without a pager: on some systems, a pager replaces this process.
     pub fn without_pager(&self) -> Self {
         Self { pager: false, ..self.clone() }
     }
@@ -98,23 +99,23 @@ impl CliContext {
         Pointer::new(&self.home.data, &self.folder, &self.location, &self.scope)
     }
 
-    /// The active conversation of this folder, if it is still there.
+    /// The active conversation of this folder, if it still exists.
     ///
     /// # Errors
-    /// If there is one, and the system does not let it be read: then it is there, and no other takes its place.
+    /// If there is one but the system does not let it be read. It exists nevertheless, and no other replaces it.
     pub fn active(&self, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
         let Some(id) = self.pointer().get()? else { return Ok(None) };
         match store.tail(id) {
             Ok(Some(_)) => Ok(Some(id)),
             Err(why @ StoreError::Io { .. }) => Err(loading(store, EngineError::Store(why))),
-            // One that is damaged all over is there all the same.
+            // A conversation that is damaged everywhere still exists.
             Ok(None) | Err(_) => Ok(store.summary(id).is_ok().then_some(id)),
         }
     }
 
     /// Finds the conversation that an argument names.
     pub fn resolve(&self, store: &dyn Store, given: &str) -> Result<ConversationId, Failure> {
-        // Only `@` asks for the pointer.
+        // Only `@` needs the pointer.
         let active = if given == "@" { self.active(store)? } else { None };
         engine::resolve(store, given, active).map_err(|error| loading(store, error))
     }
@@ -130,7 +131,7 @@ impl CliContext {
         Ok((store, id))
     }
 
-    /// Opens the store to read one conversation, or all of them if none is given; no store if it does not exist.
+    /// Opens the store to read one conversation, or all of them if none is given. The store is `None` if it does not exist.
     pub fn find_or_all(&self, given: Option<&str>) -> Result<Found, Failure> {
         match given {
             Some(given) => self.find(given).map(|(store, id)| (Some(store), Some(id))),
@@ -138,7 +139,7 @@ impl CliContext {
         }
     }
 
-    /// Opens the store to change a conversation; creates no store.
+    /// Opens the store to change a conversation, without creating a store.
     pub fn find_to_write(&self, given: &str) -> Result<(Box<dyn Store>, ConversationId), Failure> {
         self.read_store()?.ok_or_else(|| unknown(given))?;
         let store = self.write_store()?;
@@ -146,7 +147,7 @@ impl CliContext {
         Ok((store, id))
     }
 
-    /// Prints a text, through the pager if it is long and there is a terminal.
+    /// Prints a text: through the pager if it is long and there is a terminal.
     pub fn show(&self, text: &str) -> Result<(), Failure> {
         let pager = self.settings.value("pager").map(str::to_owned);
         let pager = pager.or_else(|| std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty()));
@@ -154,7 +155,8 @@ impl CliContext {
     }
 }
 
-/// Only the conversations of a folder. It is compared as given and as the system resolves it: either may be recorded.
+/// A filter for the conversations of a folder. The folder is compared both as given and as the system resolves it, because either
+/// form may be recorded.
 pub fn of_folder(folder: &Path) -> Filter {
     let mut folders: Vec<PathBuf> = Vec::new();
     folders.extend(std::path::absolute(folder));
@@ -181,7 +183,7 @@ pub fn newest_of(store: &dyn Store, folder: &str) -> Result<Option<ConversationI
 }
 
 /// Warns about damage that opening the store found.
-pub fn say_what_is_damaged(store: &dyn Store) {
+pub fn warn_about_damage(store: &dyn Store) {
     for damage in store.damage().iter().filter(|damage| !damage.torn) {
         output::warning(format!("the store: {}", output::harmless(&damage.why)));
     }
@@ -196,12 +198,12 @@ fn unknown(given: &str) -> Failure {
     Failure::Engine(Box::new(error))
 }
 
-/// Reads a conversation, and keeps copies of what is damaged.
+/// Reads a conversation, and sets copies of damage aside.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, Failure> {
     let recorded = engine::read(store, id, mode).map_err(|error| loading(store, error))?;
-    // A last line that is cut off may be another process's append.
+    // A last line that is cut off may be another process's append in progress.
     let damaged = recorded.damage.iter().filter(|damage| !damage.torn);
-    // If it cannot be copied, it is still in its own place.
+    // Damage that cannot be copied is still in its original place.
     let kept = damaged.filter_map(|damage| store.set_aside(recorded.id, damage).ok().flatten());
     for path in kept.collect::<std::collections::BTreeSet<_>>() {
         output::note(format!("a copy of the damage is kept in {}", output::shown(&path)));
@@ -209,19 +211,19 @@ pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorde
     Ok(recorded)
 }
 
-/// A writer to the store; processes that wait for its lock are shown the command.
+/// A writer to the store. Processes that wait for its lock see the name of the command.
 pub fn writer<'s>(store: &'s dyn Store, command: &'s str) -> Writer<'s> {
     Writer { store, clock: &SystemClock, command }
 }
 
-/// Brings the index up to date after writing. No entry is lost if that fails, and the next one tries again.
+/// Updates the index after writing. If that fails, no entry is lost, and the next command tries again.
 pub fn settle(store: &dyn Store) {
     if let Err(error) = store.settle() {
         output::note(format!("the search index is out of date: {error}"));
     }
 }
 
-/// Turns an error on reading into one about the conversation.
+/// Turns a reading error into an error about the conversation.
 pub fn loading(store: &dyn Store, error: EngineError) -> Failure {
     match error {
         EngineError::Store(StoreError::NotFound(id)) => {

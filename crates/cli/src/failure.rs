@@ -1,17 +1,18 @@
-//! What can go wrong on the command line: what, where, and what to do, with the exit code that says the same.
+//! The errors of the command line: what failed, on what, what to do, and the exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
 
 use rejoin::{
+    active::PointerError,
     engine::{EngineError, NamedConversation, provider::ProviderError, turn::TurnError},
     store::{Location, StoragePlace, StoreError},
 };
 
 use crate::output;
 
-/// Failed, or something was found; a person can act.
+/// The command failed, or found something that a person can act on.
 pub const FAILED: u8 = 1;
-/// Usage, or nothing that could be read.
+/// Wrong usage, or no readable input.
 pub const UNREADABLE: u8 = 2;
 /// The user stopped it.
 pub const INTERRUPTED: u8 = 130;
@@ -38,15 +39,15 @@ pub enum Failure {
     NotResumed { what: String, then: String },
     #[error("{0}")]
     Provider(Box<ProviderError>),
-    /// A turn failed. Its findings were printed already.
+    /// A turn failed. Its findings were already printed.
     #[error("{0}")]
     Turn(Box<TurnError>),
     /// A file is damaged, and `--strict` was given.
     #[error("{name} is damaged at line {line}: {why}")]
     Damaged { name: String, line: usize, why: String },
-    /// The user would have to be asked, and there is no terminal.
+    /// The user must be asked, but there is no terminal.
     #[error("{what} needs confirmation")]
-    Unasked { what: String },
+    Unconfirmed { what: String },
     #[error("nothing was changed")]
     Declined,
     /// A signal asked the process to end. Nothing is printed.
@@ -70,8 +71,8 @@ impl Failure {
         Self::Failed { what: what.into(), hint: Some(hint.into()) }
     }
 
-    /// Some of several failed; each failure was printed already.
-    pub fn some(failed: usize, all: usize) -> Self {
+    /// Some of several items failed. Each failure was already printed.
+    pub fn some_failed(failed: usize, all: usize) -> Self {
         Self::Failed { what: format!("{failed} of {all} failed"), hint: None }
     }
 
@@ -90,7 +91,7 @@ impl Failure {
         Self::failed(why.to_string(), "`rejoin auth status` lists the keys")
     }
 
-    /// Whether it is about damage, so that reading without `--strict` would work.
+    /// Whether the cause is damage, so that reading without `--strict` would work.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
@@ -113,12 +114,12 @@ impl Failure {
         }
     }
 
-    /// Whether a server does not answer or refuses at the moment, so that entries wait for it in a file.
+    /// Whether a server is unreachable or refuses at the moment, so that entries wait for it in a file.
     pub fn can_wait(&self) -> bool {
         matches!(self, Self::Store { why, .. } | Self::Load { why, .. } if matches!(**why, StoreError::Server { .. }) && why.is_unwritable())
     }
 
-    /// Whether conversations may exist that cannot be seen: the store or the pointer to the active one cannot be read.
+    /// Whether there may be conversations that cannot be seen, because the store or the pointer to the active one cannot be read.
     pub fn hides_conversations(&self) -> bool {
         self.is_store_trouble() || matches!(self, Self::Unreadable { .. })
     }
@@ -131,7 +132,7 @@ impl Failure {
             Self::Store { why, .. } | Self::Load { why, .. } => store_hint(why)?,
             Self::Engine(error) => return engine_hint(error),
             Self::Damaged { .. } => "leave out `--strict`: everything else can be used",
-            Self::Unasked { .. } => "add `--yes`",
+            Self::Unconfirmed { .. } => "add `--yes`",
             Self::Provider(error) => return error.hint(),
             Self::Turn(error) => return error.hint(),
             Self::NotResumed { .. } | Self::Declined | Self::Interrupted | Self::ClosedPipe => return None,
@@ -141,7 +142,7 @@ impl Failure {
 
     fn code(&self) -> u8 {
         match self {
-            Self::Unreadable { .. } | Self::Usage { .. } | Self::Unasked { .. } => UNREADABLE,
+            Self::Unreadable { .. } | Self::Usage { .. } | Self::Unconfirmed { .. } => UNREADABLE,
             Self::Engine(error) if matches!(**error, EngineError::Ambiguous { .. }) => UNREADABLE,
             Self::Interrupted => INTERRUPTED,
             Self::ClosedPipe => 0,
@@ -149,7 +150,7 @@ impl Failure {
         }
     }
 
-    /// Prints it on stderr, with its hint.
+    /// Prints the error on stderr, with its hint.
     pub fn say(&self) {
         if let Self::Engine(error) = self
             && let EngineError::Unknown(id) = &**error
@@ -163,7 +164,7 @@ impl Failure {
             output::talk(&format!("{} {what}", output::paint("✗", output::ERROR)));
             output::talk(&format!("  {}", output::harmless_message(then)));
         } else if !matches!(self, Self::Interrupted | Self::ClosedPipe) {
-            // Names and words of others are in it, such as a model's.
+            // The text may contain names and words from elsewhere, such as a model's.
             output::error(output::harmless_message(&self.to_string()));
             if let Some(hint) = self.hint() {
                 output::hint(output::harmless_message(&hint));
@@ -171,10 +172,20 @@ impl Failure {
         }
     }
 
-    /// Prints it and returns the exit code.
+    /// Prints the error and returns the exit code.
     pub fn report(&self) -> ExitCode {
         self.say();
         ExitCode::from(self.code())
+    }
+}
+
+impl From<PointerError> for Failure {
+    fn from(error: PointerError) -> Self {
+        let hint = "it names the active conversation of this folder; check its permissions";
+        match error {
+            PointerError::Unreadable { path, why } => Self::unreadable(path.display(), why, Some(hint)),
+            PointerError::Unwritable { path, why } => Self::unwritable(path.display(), &why),
+        }
     }
 }
 
@@ -250,7 +261,7 @@ fn store_hint(error: &StoreError) -> Option<&'static str> {
         StoreError::Database { .. } => {
             "if it is one of rejoin's stores, restore a copy; if not, name another: `--store`"
         }
-        StoreError::OutOfScope => "what is written must belong to the scope that `--scope` names",
+        StoreError::OutOfScope => "you can only write to conversations of the scope that `--scope` names",
         StoreError::NoSuchOption(_) => "`rejoin store` lists the options",
         StoreError::NoSuchEntry(_) | StoreError::BrokenBatch(_) => return None,
     })

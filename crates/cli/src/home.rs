@@ -1,7 +1,7 @@
-//! Where rejoin keeps its own things: the folder for data and the file with settings.
+//! rejoin's own places: the data folder and the settings file.
 //!
-//! `REJOIN_HOME` moves everything into one folder. Otherwise the folders are those that the desktop standard names:
-//! `$XDG_DATA_HOME/rejoin` and `$XDG_CONFIG_HOME/rejoin`, in the home folder if these are not set.
+//! `REJOIN_HOME` moves everything into one folder. Otherwise the folders are those of the desktop standard: `$XDG_DATA_HOME/rejoin`
+//! and `$XDG_CONFIG_HOME/rejoin`, or their defaults in the home folder.
 
 use std::{
     env,
@@ -17,9 +17,6 @@ use rejoin::{
 
 use crate::failure::Failure;
 
-/// The file in the data folder with the key for the hashes of `history calls`.
-pub const CALLS_KEY: &str = "calls.key";
-
 /// rejoin's own folders.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -28,15 +25,15 @@ pub struct Home {
 }
 
 impl Home {
-    /// Finds the folders by the environment.
+    /// Finds the folders from the environment.
     pub fn from_environment() -> Result<Self, Failure> {
         if let Some(folder) = variable("REJOIN_HOME") {
-            // It stays the same folder if we change folders later.
+            // Make it absolute, so that it stays the same folder if the process changes its working folder.
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             return Ok(Self { config: folder.join("config.toml"), data: folder });
         }
         let below = |name: &str, otherwise: &str| {
-            // The standard has a relative path ignored.
+            // The standard says that relative paths are ignored.
             let set = variable(name).filter(|path| path.is_absolute());
             let folder = set.or_else(|| Some(env::home_dir()?.join(otherwise)));
             folder.map(|folder| folder.join("rejoin")).ok_or_else(|| {
@@ -56,13 +53,13 @@ impl Home {
         Location::Sqlite(self.data.join("rejoin.db"))
     }
 
-    /// The folder for what a store on a server keeps on this machine.
+    /// The folder for data that stores on servers keep on this machine.
     pub fn beside_servers(&self) -> PathBuf {
         self.data.join("postgres")
     }
 }
 
-/// This machine, as far as the places of other agents depend on it.
+/// This machine, with everything that the places of other agents depend on.
 pub fn machine() -> Machine {
     Machine::new(env::home_dir(), PathBuf::from("."), |name| env::var_os(name))
 }
@@ -71,11 +68,11 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Makes the names in the folder of a file durable. Systems that cannot open a folder do so themselves.
+/// Makes the names in the folder of a file durable. Systems that cannot open a folder do this on their own.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let Ok(folder) = File::open(folder_of(path)) else { return Ok(()) };
     match folder.sync_all() {
-        // Some file systems cannot sync a folder, and say so.
+        // Ignore the error of file systems that cannot sync a folder.
         Err(why) if matches!(why.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         synced => synced,
     }
@@ -83,32 +80,32 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 /// What happens to a file that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Existing {
-    /// The new file replaces it, with the same permissions.
-    Replaced,
+pub enum IfFileExists {
+    /// It is replaced; the new file gets its permissions.
+    Replace,
     /// It stays, and writing fails.
-    Kept,
+    Keep,
 }
 
-/// Writes a file as [`write`] does, and the folders above it, which only their owner can open.
-pub fn write_with_folders(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+/// Writes a file as [`write`] does, and creates the folders above it, which only their owner can open.
+pub fn write_with_folders(path: &Path, bytes: &[u8], existing: IfFileExists) -> io::Result<()> {
     PrivateFolder::new(folder_of(path)).make()?;
     write(path, bytes, existing)
 }
 
-/// Writes a file beside the place and moves it there, so that a reader sees the old one or the new one, whole, also after a
-/// crash. If it is new, only its owner can read it.
-pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+/// Writes a file next to its place and then renames it, so that a reader sees either the old or the new file, whole, even after a
+/// crash. Only its owner can read a new file.
+pub fn write(path: &Path, bytes: &[u8], existing: IfFileExists) -> io::Result<()> {
     let old = path.metadata().ok();
     if old.as_ref().is_some_and(fs::Metadata::is_dir) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
-    // A link stays a link: what it points to is replaced.
+    // A link stays a link: its target is replaced.
     let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = folder_of(&path);
     fs::metadata(folder)?;
     let beside = tempfile::Builder::new().prefix(".rejoin-").tempfile_in(folder);
-    // Its error names the temporary file, which the user never chose.
+    // Drop the name from the error: the user never chose the temporary file.
     let mut beside = beside.map_err(|error| io::Error::from(error.kind()))?;
     beside.write_all(bytes)?;
     if let Some(old) = &old {
@@ -116,8 +113,8 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     }
     beside.as_file().sync_all()?;
     let moved = match existing {
-        Existing::Replaced => beside.persist(&path),
-        Existing::Kept => beside.persist_noclobber(&path),
+        IfFileExists::Replace => beside.persist(&path),
+        IfFileExists::Keep => beside.persist_noclobber(&path),
     };
     moved.map_err(|error| error.error)?;
     sync_folder_of(&path)
@@ -135,7 +132,7 @@ mod tests {
     fn a_file_is_replaced_whole_and_keeps_its_rights() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/er/file");
-        let replace = |bytes: &[u8]| write_with_folders(&path, bytes, Existing::Replaced).unwrap();
+        let replace = |bytes: &[u8]| write_with_folders(&path, bytes, IfFileExists::Replace).unwrap();
         replace(b"one");
         #[cfg(unix)]
         {
@@ -155,7 +152,7 @@ mod tests {
     fn what_is_created_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/file");
-        let create = |bytes: &[u8]| write_with_folders(&path, bytes, Existing::Kept);
+        let create = |bytes: &[u8]| write_with_folders(&path, bytes, IfFileExists::Keep);
         create(b"first").unwrap();
         assert_eq!(create(b"second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"first");

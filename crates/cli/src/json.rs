@@ -1,11 +1,11 @@
-//! JSON on a terminal: escapes for what would steer it, and indentation for people.
+//! JSON on a terminal: escapes for characters that would control it, and indentation for people.
 
 use std::borrow::Cow;
 
 use crate::output::steers;
 
-/// The same JSON, for a terminal: characters that would steer it are written as escapes. Outside of strings JSON has only
-/// line breaks, tabs and carriage returns of them; a carriage return alone becomes a space there.
+/// The same JSON for a terminal: characters that would control it are written as escapes. Outside strings, JSON has only line
+/// breaks, tabs and carriage returns of that kind; a carriage return alone becomes a space there.
 pub fn steady(text: &str) -> Cow<'_, str> {
     let passes = |c: char| matches!(c, '\n' | '\t');
     if !text.contains(|c| steers(c) && !passes(c)) {
@@ -31,7 +31,7 @@ pub fn indented(json: &str) -> String {
     let mut characters = json.chars().peekable();
     let new_line = |out: &mut String, depth: usize| {
         out.push('\n');
-        // Deeper nesting would cost its depth in every line, and is not readable anyway.
+        // Deeper indentation would add its depth to every line, and is not readable anyway.
         out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
     };
     while let Some(c) = characters.next() {

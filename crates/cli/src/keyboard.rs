@@ -1,16 +1,16 @@
-//! Keys on their way from the terminal to what reads them: the line editor and the picker.
+//! Passes keys from the terminal to their readers: the line editor and the picker.
 //!
-//! The library that reads keys drops bytes that are not UTF-8, and the key after them. So it gets its bytes through a
-//! pseudo-terminal of our own, on which everything is UTF-8: what is not becomes a mark that shows where it was. Outside of pastes, a
-//! line feed becomes a carriage return: a line that was typed while a turn ran ends with the one, and Enter is the other.
+//! The library that reads keys drops bytes that are not UTF-8, and the key after them. So it reads from a pseudo-terminal of ours,
+//! on which all input is UTF-8: invalid bytes become replacement characters. Outside pastes, a line feed becomes a carriage return,
+//! because a line that was typed while a turn ran ends with a line feed, and Enter is a carriage return.
 //!
-//! While a [`Keyboard`] is held, standard input is that pseudo-terminal, and the real one is in raw mode. Where none can be made, the
+//! While a [`Keyboard`] exists, standard input is that pseudo-terminal, and the real one is in raw mode. If none can be made, the
 //! library reads the real one.
 
-/// The keyboard, while someone reads keys. Dropping it gives standard input back.
+/// Owns the keyboard while keys are read. Dropping it restores standard input.
 pub struct Keyboard {
     #[cfg(unix)]
-    _taken: Option<unix::Taken>,
+    _taken: Option<unix::KeyForwarding>,
 }
 
 impl Keyboard {
@@ -44,18 +44,18 @@ mod unix {
 
     use super::Stream;
 
-    /// How long the rest of a character may take.
+    /// How long to wait for the rest of a character.
     const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-    /// The most that waits to be read. The rest stays in the terminal.
+    /// How many bytes may wait to be read. The rest stays in the terminal.
     const WAITING: usize = 64 * 1024;
 
-    /// What a terminal sends when it is gone: Ctrl-C for the line, and Ctrl-D.
+    /// The input to send when the terminal is gone: Ctrl-C for the line, and Ctrl-D.
     const GONE: &[u8] = b"\x03\x04";
 
     static LINE: OnceLock<Option<Line>> = OnceLock::new();
 
-    /// The real terminal, and both ends of ours.
+    /// The real terminal, and both ends of the pseudo-terminal.
     struct Line {
         real: File,
         master: File,
@@ -82,8 +82,8 @@ mod unix {
         }
     }
 
-    /// Both terminals, while keys are passed on. Dropping it ends that.
-    pub(super) struct Taken {
+    /// Both terminals, while keys are passed on. Dropping it stops that.
+    pub(super) struct KeyForwarding {
         line: &'static Line,
         before: Termios,
         /// Closing it ends the thread.
@@ -91,14 +91,14 @@ mod unix {
         thread: Option<JoinHandle<()>>,
     }
 
-    pub(super) fn take() -> Option<Taken> {
+    pub(super) fn take() -> Option<KeyForwarding> {
         let line = LINE.get_or_init(|| {
             Line::new().inspect_err(|why| tracing::debug!("keys are read as they come: {why}")).ok()
         });
-        line.as_ref().and_then(|line| Taken::new(line).ok())
+        line.as_ref().and_then(|line| KeyForwarding::new(line).ok())
     }
 
-    impl Taken {
+    impl KeyForwarding {
         fn new(line: &'static Line) -> io::Result<Self> {
             let before = tcgetattr(&line.real)?;
             let (open, closed) = UnixStream::pair()?;
@@ -111,7 +111,7 @@ mod unix {
         }
     }
 
-    impl Drop for Taken {
+    impl Drop for KeyForwarding {
         fn drop(&mut self) {
             drop(self.open.take());
             if let Some(thread) = self.thread.take() {
@@ -122,7 +122,7 @@ mod unix {
         }
     }
 
-    /// Passes keys on until the other end of `closed` is closed. What is left waits for the next one.
+    /// Passes keys on until the other end of `closed` is closed. Remaining keys wait for the next reader.
     fn pass_on(line: &Line, closed: &UnixStream) {
         let mut stream = line.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let mut piece = vec![0; 16 * 1024];
@@ -164,21 +164,21 @@ mod unix {
     }
 }
 
-/// Bytes that become keys.
+/// Converts bytes to keys.
 #[cfg(unix)]
 #[derive(Debug, Default)]
 struct Stream {
-    /// What can be read.
+    /// The bytes that can be read.
     ready: Vec<u8>,
-    /// The beginning of a character whose rest has not come yet.
+    /// The beginning of a character whose rest has not arrived.
     begun: Vec<u8>,
     /// Whether it is in a paste.
     in_paste: bool,
-    /// How much of a mark of a paste was seen.
+    /// How many bytes of a paste mark were seen.
     mark: usize,
 }
 
-/// How a paste begins and ends, up to the last digit and the tilde.
+/// The beginning of the marks around a paste, without the last digit and the tilde.
 #[cfg(unix)]
 const MARK: &[u8] = b"\x1b[20";
 
@@ -209,7 +209,7 @@ impl Stream {
         !self.begun.is_empty()
     }
 
-    /// The rest of a character does not come.
+    /// Gives up waiting for the rest of a character.
     fn give_up(&mut self) {
         if !std::mem::take(&mut self.begun).is_empty() {
             self.pass("\u{fffd}");

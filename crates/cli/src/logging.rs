@@ -1,5 +1,5 @@
-//! What is going on, on stderr: as `RUST_LOG` says. Without it nothing is logged, but a warning that no command prints itself is printed
-//! as a command would.
+//! Logs to stderr, at the levels in `RUST_LOG`. Without it nothing is logged, except that warnings which no command prints itself
+//! are printed like those of a command.
 
 use std::{fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ pub fn start() {
         }
         None => warnings(),
     };
-    // Some commands read settings and keys several times; a person need not be told as often. With RUST_LOG everything is
+    // Some commands read settings and keys several times, but a person needs each warning only once. With RUST_LOG, everything is
     // shown.
     let shown = given.is_none().then(Arc::default);
     let writer = move || output::LogLines { shown: shown.clone() };
@@ -35,11 +35,11 @@ pub fn start() {
         Some(_) => lines.without_time().boxed(),
         None => lines.event_format(Plain).boxed(),
     };
-    // One that is set up already stays.
+    // A subscriber that is already installed stays.
     let _ = tracing_subscriber::registry().with(lines).with(targets).try_init();
 }
 
-/// Writes an event as commands print warnings: without its level, its place in the program, and its fields.
+/// Formats an event like a command's warning: without level, target and fields.
 struct Plain;
 
 impl<S, N> FormatEvent<S, N> for Plain
@@ -59,7 +59,7 @@ where
 }
 
 fn warnings() -> Targets {
-    // Trouble with saving, with providers and with MCP servers is told by the commands themselves, once.
+    // The commands themselves report problems with saving, providers and MCP servers, once.
     let told =
         ["rejoin_engine::conversation", "rejoin_engine::draft", "rejoin_engine::provider::http", "rmcp"]
             .map(|target| (target, LevelFilter::OFF));

@@ -1,10 +1,8 @@
 //! The binary `rejoin`: arguments in, data on stdout, talk on stderr, and an exit code.
 //!
-//! Each command is a file in `commands/`. What a command found decides the exit code: 0 done, 1 failed or something found,
-//! 2 usage or nothing readable, 130 interrupted, 255 a bug of ours. A closed pipe is quiet success.
+//! Each command is a file in `commands/`. The exit code reports the result: 0 done, 1 failed or something found, 2 wrong usage or
+//! nothing readable, 130 interrupted, 255 a bug in rejoin. A closed pipe is a silent success.
 
-mod active;
-mod addresses;
 mod amounts;
 mod answering;
 mod args;
@@ -13,7 +11,6 @@ mod completing;
 mod context;
 mod failure;
 mod home;
-mod instructions;
 mod json;
 mod keyboard;
 mod logging;
@@ -24,7 +21,6 @@ mod outfile;
 mod output;
 mod pager;
 mod picker;
-mod prompts;
 mod question;
 #[cfg(feature = "mcp")]
 mod servers;
@@ -42,16 +38,16 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Large pages and few system calls: reading a large session takes half the time that it takes with the system's allocator.
+/// With large pages and few system calls, reading a large session takes half as long as with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // First of all: this process may be the helper of a sandbox.
+    // This must come first: the process may be the helper of a sandbox.
     rejoin::sandbox::init();
     completing::if_asked();
     if only_version() {
-        // A closed output is no error here.
+        // A closed output is not an error here.
         let _ = output::raw_data(concat!("rejoin ", env!("CARGO_PKG_VERSION")));
         return ExitCode::SUCCESS;
     }
@@ -64,7 +60,7 @@ fn main() -> ExitCode {
     };
     output::set_colour(colour(&arguments));
     logging::start();
-    // A panic is a bug of ours; scripts can tell it from a failure by its code.
+    // A panic is a bug in rejoin; its exit code distinguishes it from a failure.
     match std::panic::catch_unwind(|| commands::run(arguments)) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(failure)) => failure.report(),
@@ -72,15 +68,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether nothing but the version is asked for. Scripts ask for it often, and to know all commands and their arguments takes
-/// longer than everything else that it takes.
+/// Whether only the version is requested. Scripts request it often, and building the whole command line takes longer than all else.
 fn only_version() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next();
     first.is_some_and(|first| first == "--version" || first == "-V") && arguments.next().is_none()
 }
 
-/// When to use colours: as the flag says, else the setting. Commands that need the settings report a broken file.
+/// When to use colours: by the flag, else by the setting. Commands that need the settings report a broken file.
 fn colour(arguments: &args::CommandLine) -> args::Colour {
     if let Some(colour) = arguments.flags.color {
         return colour;
@@ -99,7 +94,7 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     }
     match with_visible_escapes(given) {
         Some(message) => output::talk(message.trim_end()),
-        // A closed standard error is no error here.
+        // A closed standard error is not an error here.
         None => drop(error.print()),
     }
     if error.kind() == ErrorKind::MissingRequiredArgument && given.iter().any(|word| word == "import") {
@@ -108,7 +103,7 @@ fn usage(error: clap::Error, given: &[std::ffi::OsString]) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// An error about wrong usage quotes the value that is wrong. If that is an address, its password is left out.
+/// A usage error quotes the wrong value. If that is an address, its password is removed.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let value = ContextValue::String(rejoin::store::hidden(value));
@@ -117,8 +112,8 @@ fn without_passwords(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// The message about wrong usage, if it quotes something that steers a terminal: clap prints arguments and variables as they
-/// are. Asked again without styles, every control character in its message was quoted, and becomes visible.
+/// The usage error, if it quotes characters that control a terminal: clap prints arguments and variables unchanged. Rendered
+/// without styles, the message contains only quoted control characters, and these become visible.
 fn with_visible_escapes(given: &[std::ffi::OsString]) -> Option<String> {
     let plain = args::CommandLine::command().styles(clap::builder::Styles::plain());
     let error = plain.try_get_matches_from(given).err().filter(clap::Error::use_stderr)?;

@@ -1,7 +1,7 @@
-//! Words on the command line that name no command: a message to send, or a command that people know by another name.
+//! Interprets words on the command line that are no command: as a message to send, or as another name for a command.
 //!
-//! `rejoin "two words"` is a chat. A single unknown word is never sent, because it is more likely a mistyped command; it
-//! is answered with the command that was probably meant, spelled out with the rest of the line.
+//! `rejoin "two words"` is a chat. A single unknown word is never sent, because it is more likely a mistyped command. The error
+//! suggests the command that was probably meant, with the rest of the line.
 
 use std::ffi::{OsStr, OsString};
 
@@ -13,7 +13,7 @@ use rejoin::places::quoted;
 
 use crate::{args::CommandLine, near::is_near, output};
 
-/// Words that people try for a command of a group (none: at the beginning of the line), and the commands they mean. `{}`
+/// Words that people try for a command of a group (none: at the beginning of the line), and the commands that they mean. `{}`
 /// stands for the rest of the line.
 const MEANINGS: &[(&str, &[&str], &[&str])] = &[
     ("", &["search", "find", "grep"], &["history search {}"]),
@@ -71,7 +71,7 @@ const MEANINGS: &[(&str, &[&str], &[&str])] = &[
     ("models", &["show", "describe"], &["info {}"]),
 ];
 
-/// Puts `chat` into a command line that begins with a message, or with a flag of `chat`.
+/// Inserts `chat` into a command line that begins with a message, or with a flag of `chat`.
 pub fn with_chat(root: &Command, mut given: Vec<OsString>) -> Vec<OsString> {
     let Some(chat) = root.find_subcommand("chat") else { return given };
     let mut flags_begin = None;
@@ -114,14 +114,14 @@ fn flag<'c>(command: &'c Command, word: &str) -> Option<&'c Arg> {
     })
 }
 
-/// Says what an unknown command probably means; false if the error is about something else.
+/// Suggests what an unknown command probably means. Returns false if the error is about something else.
 pub fn suggest(error: &clap::Error, given: &[OsString]) -> bool {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return false;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return false };
     let Some(at) = given.iter().position(|other| other == OsStr::new(word)) else { return false };
-    // A group comes right before the word; anything else is a flag or its value.
+    // A group comes directly before the word; all else there is a flag or its value.
     let group = given[..at].last().and_then(|group| group.to_str()).unwrap_or_default();
     let is_group = CommandLine::command().find_subcommand(group).is_some_and(Command::has_subcommands);
     let group = if is_group { group } else { "" };
@@ -163,7 +163,7 @@ fn meant(group: &str, prefix: &str, word: &str, similar: &[String]) -> Vec<Strin
         return with_prefix(meanings);
     }
     if !similar.is_empty() {
-        // One that differs by a letter is meant; clap also names those that merely look alike.
+        // A name that differs by one letter is meant; clap also lists names that merely look similar.
         let near: Vec<String> = similar.iter().filter(|name| is_near(name, &word)).cloned().collect();
         let similar = if near.is_empty() { similar } else { &near };
         return similar.iter().map(|name| format!("{prefix}{name} {{}}")).collect();
@@ -171,7 +171,7 @@ fn meant(group: &str, prefix: &str, word: &str, similar: &[String]) -> Vec<Strin
     if let Some((_, _, meanings)) = in_table(&|known| is_near(known, &word)) {
         return with_prefix(meanings);
     }
-    // A word that another group knows.
+    // A word that belongs to another group.
     let elsewhere = MEANINGS
         .iter()
         .find(|(other, words, _)| !group.is_empty() && !other.is_empty() && words.contains(&word.as_str()));
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// Every command that is suggested exists, and no word that is one is explained.
+    /// Every suggested command exists, and no existing command is listed as a mistake.
     #[test]
     fn suggestions_are_real_commands() {
         let root = crate::args::CommandLine::command();

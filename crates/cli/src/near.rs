@@ -1,18 +1,19 @@
-//! Names that were probably meant: the known ones that a mistyped word is closest to.
+//! Finds the known names that are closest to a mistyped word.
 
 use strsim::osa_distance as edits;
 
 const SUGGESTED: usize = 3;
 
-/// No name is this long; comparing a longer word would only take time.
+/// The longest word that is compared, in characters: no name is longer.
 const LONGEST: usize = 64;
 
-/// The known names closest to a mistyped one, if any is close. It may lack a table (`audit.`), or be one word of the known name.
+/// The known names closest to a mistyped one, if any is close. It may lack a table (`audit.`), or be a single word of the known
+/// name.
 pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<&'n str> {
     if name.len() > LONGEST {
         return Vec::new();
     }
-    // A long name may have more wrong letters than a short one.
+    // A longer name may contain more wrong letters.
     let most = ((name.chars().count() + 1) / 3).clamp(1, 3);
     let distance = |known: &str| {
         let last = known.rsplit('.').next().unwrap_or(known);
@@ -27,13 +28,14 @@ pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Vec<&'n 
     near.into_iter().map(|(_, name)| name).take(SUGGESTED).collect()
 }
 
-/// ``did you mean `model`? `` with a space at the end; nothing if no known name is close.
+/// ``did you mean `model`? `` with a space at the end; empty if no known name is close.
 pub fn did_you_mean<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
     let near: Vec<String> = nearest(name, known).iter().map(|near| format!("`{near}`")).collect();
     if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) }
 }
 
-/// Whether two words differ by at most one letter, or by two that changed places. Short words are too close to each other.
+/// Whether two words differ by at most one letter, or by two swapped letters. False for short words, which are too similar to each
+/// other.
 pub fn is_near(known: &str, word: &str) -> bool {
     known.len() >= 4 && word.len() <= LONGEST && edits(known, word) <= 1
 }

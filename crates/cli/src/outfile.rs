@@ -1,7 +1,7 @@
-//! The file that `-o` names: which format its ending chooses, and how it is written.
+//! The file of `-o`: the format that its extension chooses, and how it is written.
 //!
-//! A file is written whole or not at all. One that exists is only replaced with `--force`, and what is being converted or
-//! exported, the store included, never.
+//! A file is written whole or not at all. An existing file is only replaced with `--force`, and the source of the conversion or
+//! export, including the store, never is.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ use rejoin::{
 use crate::{
     args::{Destination, OutputArguments},
     failure::Failure,
-    home::{self, Existing},
+    home::{self, IfFileExists},
     output, stream,
 };
 
-/// The format to write: as `--to` says, else by the ending of the file, else the command's default.
+/// The format to write: from `--to`, else from the file's extension, else the command's default.
 pub fn destination(
     to: Option<Destination>,
     output: &OutputArguments,
@@ -46,24 +46,24 @@ pub fn destination(
     Err(Failure::usage(what, "add `--to`, such as `--to anthropic`, `--to codex` or `--to markdown`"))
 }
 
-/// The file to write; none for standard output.
+/// The file to write; `None` for standard output.
 fn file(output: &OutputArguments) -> Option<&Path> {
     output.output.as_deref().filter(|path| *path != Path::new("-"))
 }
 
-/// The source of a conversation, which must not be overwritten, whatever is asked for.
+/// The source of a conversation, which must never be overwritten.
 #[derive(Debug)]
-pub enum Untouched {
+pub enum ProtectedSource {
     File(PathBuf),
     Store(Location),
 }
 
-impl Untouched {
+impl ProtectedSource {
     fn is(&self, path: &Path) -> bool {
         let Ok(path) = fs::canonicalize(path) else { return false };
         match self {
             Self::File(file) => fs::canonicalize(file).is_ok_and(|file| file == path),
-            // The log and the index lie beside the database and are called after it.
+            // The log and the index are next to the database, and their names begin with its name.
             Self::Store(Location::Sqlite(database)) => fs::canonicalize(database)
                 .is_ok_and(|database| path.to_string_lossy().starts_with(&*database.to_string_lossy())),
             Self::Store(Location::Jsonl(folder)) => {
@@ -78,31 +78,32 @@ impl Untouched {
     }
 }
 
-/// Fails before any work is done if the file may not be written.
-pub fn check(output: &OutputArguments, source: &Untouched) -> Result<(), Failure> {
+/// Fails before any work is done if the file must not be written.
+pub fn check(output: &OutputArguments, source: &ProtectedSource) -> Result<(), Failure> {
     let Some(path) = file(output) else { return Ok(()) };
     if source.is(path) {
         let what = format!("{} is the source, which is never overwritten", path.display());
         return Err(Failure::usage(what, "choose another file for `-o`"));
     }
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file() || there.is_symlink());
-    // A device or a pipe is there to be written to.
+    // A device or a pipe may be written without `--force`.
     if is_file && !is_stream(path) && !output.force { Err(exists(path)) } else { Ok(()) }
 }
 
-/// Writes a report: JSON that replaces whatever was in the file.
+/// Writes a JSON report, replacing the file's content.
 pub fn put_report(path: &Path, json: &str) -> Result<(), Failure> {
-    write_text(path, json, true, Existing::Replaced).map_err(|why| Failure::unwritable(path.display(), &why))
+    write_text(path, json, true, IfFileExists::Replace)
+        .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-fn write_text(path: &Path, text: &str, is_json: bool, existing: Existing) -> io::Result<()> {
+fn write_text(path: &Path, text: &str, is_json: bool, existing: IfFileExists) -> io::Result<()> {
     if is_stream(path) {
         return write_to_stream(path, text, is_json);
     }
     home::write(path, format!("{text}\n").as_bytes(), existing)
 }
 
-fn write_bytes(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
+fn write_bytes(path: &Path, bytes: &[u8], existing: IfFileExists) -> io::Result<()> {
     if is_stream(path) {
         return stream::open_to_write(path)?.write_all(bytes);
     }
@@ -113,7 +114,7 @@ fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Writes to a pipe or a device. One that is a terminal gets no raw escapes, as on standard output.
+/// Writes to a pipe or a device. A terminal gets no raw escapes, as on standard output.
 fn write_to_stream(path: &Path, text: &str, is_json: bool) -> io::Result<()> {
     let mut stream = stream::open_to_write(path)?;
     let text = if stream.is_terminal() { output::for_terminal(text, is_json) } else { text.into() };
@@ -134,14 +135,14 @@ pub fn check_content(output: &OutputArguments, content: &FileContent) -> Result<
     Err(Failure::usage(what, "save it with `-o FILE`"))
 }
 
-/// Writes a result to the file, and says so; without a file it goes to standard output.
+/// Writes a result to the file and reports that, or to standard output if there is no file.
 pub fn put(
     output: &OutputArguments,
     to: Destination,
     content: &FileContent,
     what: &str,
 ) -> Result<(), Failure> {
-    let existing = if output.force { Existing::Replaced } else { Existing::Kept };
+    let existing = if output.force { IfFileExists::Replace } else { IfFileExists::Keep };
     let (path, written) = match (file(output), content) {
         (None, FileContent::Text(text)) => {
             let text = text.trim_end_matches('\n');
@@ -164,7 +165,7 @@ pub fn put(
 }
 
 fn database(rows: &Rows) -> Result<Vec<u8>, Failure> {
-    let large = "leave out what is no longer needed, or split the conversation";
+    let large = "remove messages you no longer need, or split the conversation";
     rows.to_bytes().map_err(|why| Failure::failed(format!("no database can be made of it: {why}"), large))
 }
 

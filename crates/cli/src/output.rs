@@ -1,4 +1,4 @@
-//! Printing: data to stdout, everything else to stderr, colours where they are wanted, and text of others made harmless.
+//! Prints data to stdout and everything else to stderr, with colours if wanted. Foreign text is made safe by `rejoin::harmless`.
 
 use std::{
     borrow::Cow,
@@ -6,14 +6,13 @@ use std::{
     collections::HashSet,
     fmt::Display,
     io::{self, IsTerminal as _, Write as _},
-    path::Path,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use rejoin::places::quoted;
+use rejoin::{harmless::escaped, places::quoted};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::{args::Colour, failure::Failure, json};
@@ -33,10 +32,10 @@ pub const STRONG: Style = Style::new().bold();
 /// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
 
-/// Sets whether colours are used. By default they are, on a terminal without NO_COLOR that is not dumb.
+/// Sets whether colours are used. By default they are used on a terminal that is not dumb, unless NO_COLOR is set.
 pub fn set_colour(colour: Colour) {
     let choice = match colour {
-        // `anstream` would colour a dumb terminal if `CI` is set.
+        // `anstream` would use colours on a dumb terminal if `CI` is set.
         Colour::Auto if std::env::var_os("TERM").is_some_and(|term| term == "dumb") => {
             anstream::ColorChoice::Never
         }
@@ -51,7 +50,7 @@ pub fn has_colour() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
-/// The same for what is said on stderr.
+/// Whether stderr has colours.
 pub fn talk_has_colour() -> bool {
     anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
@@ -64,28 +63,28 @@ pub fn is_capable() -> bool {
     }
 }
 
-/// Whether what is on stdout may have styles and be drawn again.
+/// Whether output on stdout may have styles and be redrawn.
 pub fn can_redraw() -> bool {
     io::stdout().is_terminal() && is_capable() && has_colour()
 }
 
-/// Whether a line that was said last can be replaced by another.
+/// Whether the last line on the terminal can be replaced by another.
 pub fn can_replace_lines() -> bool {
     io::stderr().is_terminal() && is_capable()
 }
 
-/// Erases the line that was printed last. It must not have wrapped.
+/// Erases the last printed line, which must not have wrapped.
 pub fn erase_line_above() {
     let mut err = io::stderr().lock();
     let _ = err.write_all(b"\x1b[1A\r\x1b[2K").and_then(|()| err.flush());
 }
 
-/// The beginning of a line that fits a row of the terminal and leaves `spare` columns free.
+/// The beginning of a line that fits the terminal's width with `spare` columns left free.
 pub fn fitting(line: &str, spare: usize) -> String {
     cut(line, terminal_size().0.saturating_sub(spare + 1).max(8))
 }
 
-/// The first `columns` columns of a line.
+/// The first `most` columns of a line.
 pub fn cut(line: &str, most: usize) -> String {
     if line.width() <= most {
         return line.to_owned();
@@ -103,7 +102,7 @@ pub fn cut(line: &str, most: usize) -> String {
     out
 }
 
-/// The columns and rows of the terminal; what is usual if there is none.
+/// The columns and rows of the terminal; the usual size if there is no terminal.
 pub fn terminal_size() -> (usize, usize) {
     #[cfg(unix)]
     let size = rustix::termios::tcgetwinsize(io::stdout())
@@ -118,12 +117,12 @@ pub fn terminal_size() -> (usize, usize) {
     }
 }
 
-/// A text in a style; the stream takes the style out where it is not wanted.
+/// A text in a style. The stream removes the style if styles are not wanted.
 pub fn paint(text: &str, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A line of a diff, harmless and in its colour.
+/// A line of a diff, safe to print and in its colour.
 pub fn diff_line(line: &str) -> String {
     let style = match line.as_bytes().first() {
         Some(b'+') => ADDED,
@@ -135,24 +134,24 @@ pub fn diff_line(line: &str) -> String {
 }
 
 thread_local! {
-    /// A copy of what this thread prints, while one is wanted.
+    /// A copy of this thread's output, while one is being made.
     static COPY: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The most bytes of a copy. The rest is printed only.
+/// The most bytes of a copy. Further output is only printed.
 const COPY_BYTES: usize = 64 * 1024;
 
-/// From now on, keeps a copy of what this thread prints, until [`take_copy`].
+/// Starts a copy of this thread's output, until [`take_copy`].
 pub fn start_copy() {
     COPY.with_borrow_mut(|copy| *copy = Some(String::new()));
 }
 
-/// What was printed since [`start_copy`], without styles.
+/// The output since [`start_copy`], without styles.
 pub fn take_copy() -> String {
     COPY.with_borrow_mut(Option::take).unwrap_or_default()
 }
 
-/// Adds lines to the copy, if one is wanted.
+/// Adds lines to the copy, if one is being made.
 pub fn copy(text: &str) {
     COPY.with_borrow_mut(|copy| {
         if let Some(copy) = copy.as_mut().filter(|copy| copy.len() < COPY_BYTES) {
@@ -163,7 +162,7 @@ pub fn copy(text: &str) {
     });
 }
 
-/// Clears the screen of the terminal, if there is one that can. What was printed can still be scrolled to.
+/// Clears the screen, if the terminal supports it. Earlier output can still be scrolled to.
 pub fn clear_screen() {
     let mut err = io::stderr().lock();
     if err.is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
@@ -171,7 +170,7 @@ pub fn clear_screen() {
     }
 }
 
-/// Prints a line of data for people. Styles pass; anything else that steers a terminal becomes a visible escape.
+/// Prints a line of data for people. Styles pass; all other control characters become visible escapes.
 pub fn data(line: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     let line = guarded(line);
@@ -184,19 +183,19 @@ pub fn raw_data(text: &str) -> Result<(), Failure> {
     print_exactly(text, false)
 }
 
-/// Prints JSON, then a newline: the exact bytes in a pipe or a file. On a terminal, characters that steer it are written as
-/// JSON escapes, so it is the same JSON.
+/// Prints JSON, then a newline: the exact bytes in a pipe or a file. On a terminal, control characters are written as JSON escapes,
+/// so the JSON stays equivalent.
 pub fn json_data(text: &str) -> Result<(), Failure> {
     print_exactly(text, true)
 }
 
-/// Writes bytes that are no text, such as a database. The caller makes sure that no terminal gets them.
+/// Writes bytes that are not text, such as a database. The caller makes sure that they do not go to a terminal.
 pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| closed_or(&error))
 }
 
-/// Data as a terminal gets it: JSON stays the same JSON, other text gets visible escapes.
+/// Data in the form for a terminal: JSON stays equivalent JSON, other text gets visible escapes.
 pub fn for_terminal(text: &str, is_json: bool) -> Cow<'_, str> {
     if is_json { json::steady(text) } else { escaped_lines(text) }
 }
@@ -214,7 +213,7 @@ fn write_line(out: &mut impl io::Write, line: &str) -> Result<(), Failure> {
     written.map_err(|error| closed_or(&error))
 }
 
-/// The error for standard output that cannot be written: a quiet one if its reader has closed it.
+/// The error for a failed write to standard output; a silent one if its reader has closed it.
 pub fn closed_or(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::ClosedPipe
@@ -223,17 +222,17 @@ pub fn closed_or(error: &io::Error) -> Failure {
     }
 }
 
-/// Prints a line on stderr. If it is closed, the command continues.
+/// Prints a line on stderr. If stderr is closed, the command continues.
 pub fn talk(line: &str) {
     let line = guarded(line);
     copy(&line);
     let _ = writeln!(anstream::stderr().lock(), "{}", in_rows(&line));
 }
 
-/// The global flags of this command, as they have to be repeated in the commands that it recommends.
+/// The global flags of this command, to be repeated in recommended commands.
 static REPEATED: OnceLock<String> = OnceLock::new();
 
-/// The commands that look into the store.
+/// The commands that read the store.
 const LOOK_INTO_THE_STORE: &[&str] = &[
     "chat",
     "check",
@@ -254,7 +253,7 @@ const LOOK_INTO_THE_STORE: &[&str] = &[
     "verify",
 ];
 
-/// Sets the flags that recommended commands need, so that they reach the same conversations. Without any, nothing is repeated.
+/// Sets the flags that recommended commands need to reach the same conversations. By default, no flags are repeated.
 pub fn repeat_flags(flags: &[(&str, String)]) {
     let flags = flags.iter().map(|(name, value)| format!(" {name} {}", quoted(value))).collect::<String>();
     let _ = REPEATED.set(flags);
@@ -265,7 +264,7 @@ pub fn advice(line: &str) {
     talk(&with_flags(line, REPEATED.get().map_or("", String::as_str)));
 }
 
-/// A line in which the recommended commands end with these flags.
+/// A line whose recommended commands get these flags appended.
 fn with_flags(line: &str, flags: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -288,18 +287,18 @@ fn with_flags(line: &str, flags: &str) -> String {
     out + rest
 }
 
-/// Asks on stderr. The answer is typed behind the question.
+/// Prints a question on stderr, without a newline, so that the answer is typed after it.
 pub fn question(text: &str) {
     prompt(&in_rows(text));
 }
 
-/// A text whose lines are broken between words where they are wider than the terminal, which would break them anywhere. Without a
-/// terminal they stay as they are.
+/// A text whose lines are broken between words if they are wider than the terminal, which would break them anywhere. Without a
+/// terminal they stay unchanged.
 pub fn in_rows(text: &str) -> Cow<'_, str> {
     if io::stderr().is_terminal() { broken(text, terminal_size().0) } else { Cow::Borrowed(text) }
 }
 
-/// The same for data that people read, which goes to stdout.
+/// Breaks the lines of data for people, which goes to stdout, in the same way.
 pub fn data_in_rows(text: &str) -> Cow<'_, str> {
     if io::stdout().is_terminal() { broken(text, terminal_size().0) } else { Cow::Borrowed(text) }
 }
@@ -373,10 +372,10 @@ pub fn prompt(text: &str) {
     let _ = write!(err, "{}", guarded(text)).and_then(|()| err.flush());
 }
 
-/// Standard error for log lines, which may quote the text of others.
+/// Standard error for log lines, which may quote foreign text.
 #[derive(Debug)]
 pub struct LogLines {
-    /// The lines logged so far, if each is shown only once.
+    /// The lines logged so far, if each line is shown only once.
     pub shown: Option<Arc<Mutex<HashSet<String>>>>,
 }
 
@@ -398,71 +397,7 @@ impl io::Write for LogLines {
     }
 }
 
-/// Whether a character changes the direction of writing.
-pub fn turns(c: char) -> bool {
-    matches!(
-        c,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}'
-    )
-}
-
-/// Whether a character steers a terminal, or what a reader sees there: control characters, line and paragraph separators,
-/// and marks for the direction of writing. Line breaks and tabs count as well; text of several lines lets them pass.
-pub fn steers(c: char) -> bool {
-    c.is_control() || turns(c) || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Whether a character takes no room, so that two different names can look the same. The selectors that choose between
-/// two shapes of an emoji are left out: they are common and hide nothing.
-fn hides(c: char) -> bool {
-    "\u{ad}\u{34f}\u{115f}\u{1160}\u{17b4}\u{17b5}\u{3164}\u{feff}\u{ffa0}".contains(c)
-        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}')
-        || matches!(c, '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}')
-        || matches!(c, '\u{e0000}'..='\u{e007f}')
-}
-
-/// A name (a title, a tool, a model, a path) or a line of someone else's words, made harmless: what steers a terminal and
-/// what cannot be seen becomes an escape such as `\u{1b}`, so two names that differ also look different.
-pub fn harmless(text: &str) -> String {
-    escaped(text, |c| steers(c) || hides(c)).into_owned()
-}
-
-/// A path as a name, made harmless.
-pub fn shown(path: &Path) -> String {
-    harmless(&path.display().to_string())
-}
-
-/// The same for errors and hints of several lines: line breaks and tabs stay.
-pub fn harmless_message(text: &str) -> String {
-    escaped(text, |c| (steers(c) || hides(c)) && !matches!(c, '\n' | '\t')).into_owned()
-}
-
-/// Running text of a model or a tool, made harmless: line breaks and tabs stay, whole control sequences and marks for the
-/// direction of writing go, and other control characters become visible. Characters that take no room stay, because
-/// emoji and several scripts need them.
-pub fn harmless_lines(text: &str) -> String {
-    let text = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n");
-    let shown = |c: char| match c {
-        '\n' | '\t' => c,
-        c if steers(c) => char::REPLACEMENT_CHARACTER,
-        c => c,
-    };
-    text.chars().filter(|c| !turns(*c)).map(shown).collect()
-}
-
-/// What a person typed or pasted, as it is sent and recorded: without control sequences, and without control characters other
-/// than line breaks and tabs. Terminals send them for keys; they are never part of a message.
-pub fn typed(text: &str) -> String {
-    let steered = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(steered) {
-        return text.to_owned();
-    }
-    let text = anstream::adapter::strip_str(text).to_string().replace("\r\n", "\n").replace('\r', "\n");
-    text.chars().filter(|c| !steered(*c)).collect()
-}
-
-/// Text of several lines with an escape for each character that steers a terminal. A carriage return before a line break
-/// does no harm and stays.
+/// Text of several lines with an escape for each control character. A carriage return before a line break does no harm and stays.
 fn escaped_lines(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
         let lines: Vec<Cow<'_, str>> = text.split("\r\n").map(escaped_lines).collect();
@@ -471,8 +406,8 @@ fn escaped_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| steers(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// The last guard before a terminal: whatever a command forgot to make harmless is escaped here. Only line breaks, tabs and
-/// styles (`ESC [ … m`) pass.
+/// The last guard before a terminal: it escapes everything that a command forgot to make safe. Only line breaks, tabs and styles
+/// (`ESC [ … m`) pass.
 pub fn guarded(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| steers(c) && !matches!(c, '\n' | '\t')) {
         return Cow::Borrowed(text);
@@ -493,28 +428,11 @@ pub fn guarded(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How many bytes of a text that begins with ESC are a style; 0 if they are something else.
+/// The length in bytes of the style at the beginning of a text that begins with ESC; 0 if it is not a style.
 fn style_length(text: &str) -> usize {
     let Some(inner) = text.strip_prefix("\u{1b}[") else { return 0 };
     let length = inner.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
     if inner.as_bytes().get(length) == Some(&b'm') { length + 3 } else { 0 }
-}
-
-fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(&is_escaped) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            c if !is_escaped(c) => out.push(c),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c => out.extend(c.escape_unicode()),
-        }
-    }
-    Cow::Owned(out)
 }
 
 pub fn local_time(time: jiff::Timestamp) -> String {
@@ -522,13 +440,16 @@ pub fn local_time(time: jiff::Timestamp) -> String {
     time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-pub use rejoin::record::text::{agreeing, plural};
+pub use rejoin::{
+    harmless::{harmless, harmless_lines, harmless_message, shown, steers, typed},
+    record::text::{agreeing, plural},
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Lines that are too wide are broken between words, and keep their indent and their styles.
+    /// Lines that are too wide are broken between words, and keep their indentation and their styles.
     #[test]
     fn wide_lines_are_broken_between_words() {
         assert_eq!(broken("  one two three", 80), "  one two three");
@@ -538,37 +459,6 @@ mod tests {
         assert_eq!(broken("abcdefghij kl", 5), "abcdefghij\nkl");
         assert_eq!(broken("\u{1b}[1mone two\u{1b}[0m", 7), "\u{1b}[1mone two\u{1b}[0m");
         assert_eq!(broken("\u{1b}[1mone two\u{1b}[0m", 6), "\u{1b}[1mone\ntwo\u{1b}[0m");
-    }
-
-    #[test]
-    fn what_is_stored_cannot_steer_a_terminal() {
-        let text =
-            "red \u{1b}[31mrose\u{1b}[0m\r\n\ttab\u{7}bell \u{1b}]0;title\u{7}x \u{202e}back\u{9b}2J\rover";
-        let shown = harmless_lines(text);
-        assert!(shown.starts_with("red rose\n\ttab"), "{shown:?}");
-        assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{shown:?}");
-        assert!(!shown.contains('\u{202e}'));
-        assert_eq!(harmless_lines("a\n\tb\n"), "a\n\tb\n");
-        // A stream may be cut anywhere: what one piece begins, the next cannot end.
-        for (at, _) in text.char_indices() {
-            let (one, other) = text.split_at(at);
-            let shown = harmless_lines(one) + &harmless_lines(other);
-            assert!(shown.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'), "{at}: {shown:?}");
-        }
-    }
-    #[test]
-    fn names_show_what_cannot_be_seen() {
-        for (name, shown) in [
-            ("plain ❤\u{fe0f}", "plain ❤\u{fe0f}"),
-            ("a\u{200b}b", "a\\u{200b}b"),
-            ("a\u{61c}b\u{feff}", "a\\u{61c}b\\u{feff}"),
-            ("x\u{1b}[31m\n", "x\\u{1b}[31m\\n"),
-            ("\u{9b}2J\u{202e}", "\\u{9b}2J\\u{202e}"),
-        ] {
-            assert_eq!(harmless(name), shown);
-        }
-        assert_eq!(harmless_message("one\n\ttwo\u{200d}\u{7}"), "one\n\ttwo\\u{200d}\\u{7}");
-        assert_eq!(harmless_lines("👩\u{200d}💻"), "👩\u{200d}💻", "text keeps its joiners");
     }
 
     #[test]
@@ -586,7 +476,7 @@ mod tests {
         }
     }
 
-    /// What is recommended reaches the conversations that the command was about.
+    /// Recommended commands reach the conversations of the command that recommends them.
     #[test]
     fn recommended_commands_get_the_flags_of_this_one() {
         let flags = " --store jsonl:x --scope user=bob";

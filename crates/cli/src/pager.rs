@@ -1,4 +1,4 @@
-//! Long output on a terminal goes through a pager. Without a terminal, never.
+//! Shows long output on a terminal through a pager. Without a terminal, no pager is used.
 
 use std::{
     io::{self, IsTerminal as _, Seek as _, Write as _},
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{failure::Failure, output};
 
-/// The default pager: it leaves at once if everything fits, and lets colours through.
+/// The default pager: it exits at once if everything fits, and lets colours through.
 const USUAL: &[&str] = &["less", "-FRX"];
 
 /// Values that turn the pager off.
@@ -31,8 +31,8 @@ pub fn show(text: &str, pager: Option<&str>, wanted: bool) -> Result<(), Failure
     }
 }
 
-/// The text goes into a file without a name, and the pager takes the place of this process: so a Ctrl-C is the pager's own
-/// business, and nothing waits for it.
+/// The text goes into an unnamed file, and the pager replaces this process. So the pager alone handles Ctrl-C, and no process waits
+/// for it.
 fn through(words: &[&str], text: &str) -> io::Result<()> {
     let mut file = tempfile::tempfile()?;
     let choice = anstream::AutoStream::choice(&io::stdout());
@@ -48,7 +48,7 @@ fn through(words: &[&str], text: &str) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::process::CommandExt as _;
-        // It comes back only if it could not begin.
+        // `exec` returns only if the pager could not be started.
         Err(command.exec())
     }
     #[cfg(not(unix))]

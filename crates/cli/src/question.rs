@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _};
 
 use crate::{output, signals::SignalWatch};
 
-/// Asks, and returns the answer in lower case; none at the end of the input. Ctrl-C ends the process.
+/// Asks, and returns the answer in lower case; `None` at the end of the input. Ctrl-C ends the process.
 pub fn ask(question: &str) -> Option<String> {
     let _signals = SignalWatch::ends_the_process();
     output::question(question);

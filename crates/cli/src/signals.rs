@@ -1,7 +1,7 @@
-//! Signals: Ctrl-C, and those by which the system asks a process to end.
+//! Signals: Ctrl-C, and those with which the system asks a process to end.
 //!
-//! A turn is stopped by them ([`stop_on_signals`]). Code that waits for keys or for a line outside a turn holds a [`SignalWatch`]:
-//! once a process has listened to a signal anywhere, the system no longer ends it by that signal.
+//! They stop a turn ([`stop_on_signals`]). Code that waits for keys or for a line outside a turn holds a [`SignalWatch`]: once any
+//! part of a process has listened to a signal, that signal no longer ends the process by default.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ pub struct SignalWatch {
 }
 
 impl SignalWatch {
-    /// Does something at the first signal. Signals are listened to when this returns.
+    /// Calls `then` at the first signal. Listening has begun when this returns.
     pub fn start(then: impl FnOnce() + Send + 'static) -> Self {
         let (open, closed) = oneshot::channel::<()>();
         let (ready, is_ready) = mpsc::channel::<()>();
@@ -41,7 +41,7 @@ impl SignalWatch {
         Self { _open: open }
     }
 
-    /// Ends the process at the first signal. The terminal must be as it was found.
+    /// Ends the process at the first signal. The terminal must be in its original state.
     pub fn ends_the_process() -> Self {
         Self::start(|| {
             output::talk("");
@@ -55,26 +55,26 @@ pub async fn first() {
     next(&mut signals()).await;
 }
 
-/// What a second Ctrl-C does while a turn is being stopped.
+/// The effect of a second Ctrl-C while a turn is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum SecondInterrupt {
     /// It ends the process at once, as a kill would.
-    Leaves,
-    /// Nothing: at a prompt, only Ctrl-C on an empty line leaves.
+    EndsProcess,
+    /// None: at a prompt, only Ctrl-C on an empty line leaves.
     IsIgnored,
 }
 
-/// Stops the turn at the first Ctrl-C, or when the system asks. `leave` says that it is not the person who asks: the terminal is
-/// gone, or the system ends what runs. If the system asks twice, it gets what it wants at once.
-pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> JoinHandle<()> {
+/// Stops the turn at the first Ctrl-C, or when the system asks the process to end. `leave` is set if the request does not come from
+/// the person: the terminal is gone, or the system shuts down. If the system asks twice, the process ends at once.
+pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, second: SecondInterrupt) -> JoinHandle<()> {
     // Signals are handled from here on, before the user is told to press a key.
     let mut signals = signals();
     tokio::spawn(async move {
         loop {
             let by_person = next(&mut signals).await;
             leave.fetch_or(!by_person, Ordering::Relaxed);
-            if stop.is_stopped() && (again == Again::Leaves || !by_person) {
-                // What was acknowledged is stored; what is not was never said to be.
+            if stop.is_stopped() && (second == SecondInterrupt::EndsProcess || !by_person) {
+                // Everything that was reported as saved is stored, so leaving now loses nothing.
                 std::process::exit(i32::from(INTERRUPTED));
             }
             stop.stop();
@@ -82,9 +82,9 @@ pub fn stop_on_signals(stop: Stop, leave: Arc<AtomicBool>, again: Again) -> Join
     })
 }
 
-/// From now on, a file that grows beyond its limit is a full disk like any other, and no reason to die.
+/// From now on, a file that grows beyond its limit gives an error like a full disk, instead of ending the process.
 pub fn survive_full_files() {
-    /// The signal, on every Unix that we know.
+    /// The signal's number on every Unix that we know.
     #[cfg(unix)]
     const SIGXFSZ: i32 = 25;
     #[cfg(unix)]
@@ -93,7 +93,7 @@ pub fn survive_full_files() {
     });
 }
 
-/// Ctrl-C, and the signals by which the system asks a process to end. None if they cannot be listened to.
+/// Ctrl-C, and the signals with which the system asks a process to end. `None` if listening to them failed.
 #[cfg(unix)]
 type Signals = Option<[tokio::signal::unix::Signal; 4]>;
 

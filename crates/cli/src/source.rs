@@ -67,6 +67,11 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
         }
         Unread::Format(error) => (error.to_string(), hint(error, from)),
         Unread::Io(error) => (error.to_string(), io_hint(error)),
+        Unread::Several { .. } => {
+            let file = if place.is_file() { quoted(&name) } else { "FILE".into() };
+            let hint = format!("unpack it with `unzip {file} -d FOLDER`, and read the files in FOLDER");
+            (unread.to_string(), Some(hint))
+        }
         Unread::Packed(_) | Unread::Folder => (unread.to_string(), None),
     };
     Failure::Unreadable { name, why, hint }
@@ -81,7 +86,7 @@ fn unknown(place: &Path) -> (String, Option<String>) {
     let readers: Vec<String> = likeness.readers().map(|format| format!("`--from {format}`")).collect();
     let others: Vec<String> = likeness.others().collect();
     let near =
-        if others.is_empty() { String::new() } else { format!("it comes near to {}; ", others.join(", ")) };
+        if others.is_empty() { String::new() } else { format!("it is closest to {}; ", others.join(", ")) };
     let hint = if readers.is_empty() {
         format!("{near}{report}")
     } else {

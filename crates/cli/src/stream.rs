@@ -1,5 +1,5 @@
-//! Reading what may have no end: pipes, terminals and devices. The user is told when we wait for one, and there is a limit to
-//! what is taken from it.
+//! Reads sources that may never end: pipes, terminals and devices. The user is told when rejoin waits for one, and reading stops at
+//! a limit.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,21 +13,21 @@ use rejoin::source::ByteSource;
 
 use crate::output;
 
-/// After this time without data the user is told that rejoin is waiting.
+/// How long to wait for data before the user is told that rejoin is waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The most that is read from a pipe or a terminal. It is all kept in memory, and a program that never stops writing must not
-/// fill that.
+/// How many bytes are read from a pipe or a terminal, at most. All of them are in memory, which a program that never stops writing
+/// must not fill.
 const PIPE_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The most that is read from a device. Devices that end give far less.
+/// How many bytes are read from a device, at most. Devices that end provide far less.
 const DEVICE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How much is read at once, and how many such pieces may wait to be used.
+/// How many bytes are read at once, and how many such pieces may wait to be used.
 const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
 
-/// Opens what a path names. A pipe is not opened before it is read, since that waits for its other end.
+/// Opens a path. A pipe is only opened when it is read, because opening waits for its other end.
 pub fn open(path: &Path) -> io::Result<ByteSource> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
@@ -38,10 +38,10 @@ pub fn open(path: &Path) -> io::Result<ByteSource> {
     }
     let kind = Kind::of(&metadata)?;
     let (name, path) = (output::shown(path), path.to_owned());
-    Ok(Box::new(Patient::new(name, kind, move || File::open(path).map(|file| Box::new(file) as _))))
+    Ok(Box::new(ThreadedSource::new(name, kind, move || File::open(path).map(|file| Box::new(file) as _))))
 }
 
-/// Opens a pipe or a device to write to it. If no program reads the pipe yet, it waits and tells the user.
+/// Opens a pipe or a device for writing. If no program reads the pipe yet, waits for one and tells the user.
 #[cfg(unix)]
 pub fn open_to_write(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -49,7 +49,7 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
     if kind.is_block_device() {
         return Err(io::Error::other("it is a disk, which is never overwritten"));
     }
-    // Opened like this, a pipe without a reader says so at once.
+    // Without blocking, opening a pipe without a reader fails at once.
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let began = Instant::now();
@@ -81,13 +81,13 @@ pub fn open_to_write(path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const NO_READER: i32 = rustix::io::Errno::NXIO.raw_os_error();
 
-/// How often a pipe without a reader is tried again.
+/// How often opening a pipe without a reader is retried.
 #[cfg(unix)]
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Standard input that is a pipe, if its first byte comes in time.
+/// Standard input, if it is a pipe whose first byte arrives in time.
 pub fn begun_stdin() -> Option<ByteSource> {
-    let mut source = Patient::of_stdin(Kind::Pipe);
+    let mut source = ThreadedSource::of_stdin(Kind::Pipe);
     match source.pieces.recv_timeout(PATIENCE) {
         Err(RecvTimeoutError::Timeout) => None,
         first => {
@@ -102,7 +102,7 @@ pub fn stdin() -> ByteSource {
         Ok(metadata) if metadata.is_file() => Box::new(io::stdin()),
         metadata => {
             let kind = metadata.and_then(|metadata| Kind::of(&metadata)).unwrap_or(Kind::Pipe);
-            Box::new(Patient::of_stdin(kind))
+            Box::new(ThreadedSource::of_stdin(kind))
         }
     }
 }
@@ -121,9 +121,9 @@ pub fn input_metadata() -> io::Result<fs::Metadata> {
 /// A source that is not a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A pipe, or a terminal: a person or a program ends it.
+    /// A pipe or a terminal, which a program or a person ends.
     Pipe,
-    /// A device, which may have no end.
+    /// A device, which may never end.
     Device,
 }
 
@@ -160,15 +160,15 @@ impl Kind {
     }
 }
 
-/// Whether a device is a terminal, by its number: opening it to ask could take it over.
+/// Whether a device is a terminal, judged by its number: opening it to find out could take it over.
 #[cfg(unix)]
 fn is_terminal(device: u64) -> bool {
-    // On Linux: /dev/tty and /dev/console, virtual and serial ones, and pseudo-terminals.
+    // On Linux: /dev/tty and /dev/console, virtual and serial terminals, and pseudo-terminals.
     matches!(rustix::fs::major(device), 4 | 5 | 136..=143) || cfg!(not(target_os = "linux"))
 }
 
 /// A source that is read in a separate thread, because a read cannot be cancelled or timed.
-struct Patient {
+struct ThreadedSource {
     name: String,
     kind: Kind,
     pieces: Receiver<io::Result<Vec<u8>>>,
@@ -180,7 +180,7 @@ struct Patient {
     has_told: bool,
 }
 
-impl Patient {
+impl ThreadedSource {
     fn new(
         name: String,
         kind: Kind,
@@ -235,7 +235,7 @@ impl Patient {
     }
 }
 
-impl Read for Patient {
+impl Read for ThreadedSource {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.used == self.piece.len() {
             self.piece = self.next()?;

@@ -1,4 +1,4 @@
-//! Finding what `check` and `convert` are about: a file, standard input, or a conversation of the store.
+//! Finds the subject of `check` and `convert`: a file, standard input, or a conversation of the store.
 
 use std::path::{Path, PathBuf};
 
@@ -12,29 +12,29 @@ use rejoin::{
 use crate::{
     context::{self, CliContext, Flags},
     failure::Failure,
-    outfile::Untouched,
+    outfile::ProtectedSource,
     source,
 };
 
 pub struct ReadOptions<'r> {
-    /// The format of a file, if it was named.
+    /// The format of a file, if the user named one.
     pub from: Option<&'r str>,
     /// Whether damage is an error.
     pub mode: Mode,
     pub flags: &'r Flags,
-    /// Whether a JSON object in a named dialect is wanted even if it holds no conversation.
+    /// Whether a JSON object is accepted for a named dialect even if it contains no conversation.
     pub bodies: bool,
 }
 
-/// Reads a subject, and says what must not be overwritten. A path that exists is a file, anything else that could be one is a
+/// Reads a subject, and returns what must not be overwritten. An existing path is a file; all else that could be one is a
 /// conversation of the store.
-pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
+pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedSource), Failure> {
     let file = given == "-" || options.from.is_some() || Path::new(given).exists();
     if file || looks_like_path(given) {
         return of_file(given, options);
     }
     match of_store(given, options) {
-        // No id by its looks, and no title: perhaps a file was meant.
+        // It looks neither like an id nor like a title, so perhaps a file was meant.
         Err(Failure::Engine(error)) if !is_surely_id(given) => match *error {
             EngineError::Ambiguous { .. } => Err(Failure::Engine(error)),
             EngineError::Unknown(_) => {
@@ -51,7 +51,7 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouche
     }
 }
 
-fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
+fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedSource), Failure> {
     let Opened { input, sessions } = source::read_input(path, options.from)?;
     let named = options.from.and_then(|from| from.parse().ok());
     let subject = match sessions {
@@ -70,17 +70,18 @@ fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched)
             });
         }
     }
-    Ok((subject, Untouched::File(PathBuf::from(path))))
+    Ok((subject, ProtectedSource::File(PathBuf::from(path))))
 }
 
-fn of_store(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Untouched), Failure> {
-    let desk = CliContext::new(options.flags)?;
-    let (store, id) = desk.find(given)?;
+fn of_store(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedSource), Failure> {
+    let cli = CliContext::new(options.flags)?;
+    let (store, id) = cli.find(given)?;
     let recorded = context::read(&*store, id, options.mode)?;
-    Ok((Subject::of_record(recorded), Untouched::Store(desk.location.clone())))
+    Ok((Subject::of_record(recorded), ProtectedSource::Store(cli.location.clone())))
 }
 
-/// Whether a text is spelled like a path, so that the store need not be asked: a separator, or one word with an ending.
+/// Whether a text is spelled like a path, so that the store need not be searched: it has a separator, or is one word with an
+/// extension.
 fn looks_like_path(given: &str) -> bool {
     let ending = Path::new(given).extension().is_some() && !given.contains(char::is_whitespace);
     given.is_empty() || given.contains(std::path::is_separator) || ending

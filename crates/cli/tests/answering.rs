@@ -1,4 +1,4 @@
-//! Where the bytes go: which of two servers on this machine hears a message, for every source that may name one.
+//! Which of two servers on this machine gets a message, for every source that may name a server.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rejoin::{
     Conversation,
     engine::{New, SystemClock},
-    record::{Content, Raw, content::Context},
+    record::{Content, Raw, content::RecordedContext},
     store::Store,
 };
 use serde_json::Value;
@@ -65,7 +65,8 @@ fn went_to(home: &Home, provider: &str, base_url: &str) -> String {
     let mut conversation =
         Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "test");
     let target = serde_json::json!({"provider": provider, "model": "gpt-4.1", "base_url": base_url});
-    let context = Context { system: None, tools: None, target: Some(Raw::new(target.to_string())) };
+    let context =
+        RecordedContext { target: Some(Raw::new(target.to_string())), ..RecordedContext::default() };
     conversation.append(&Content::Context(context));
     conversation.id().to_string()
 }
@@ -84,12 +85,12 @@ fn settings_count_after_rejoin_new() {
     scene.ok(&["set-provider", "openai", "--base-url", &scene.two(), "--model", "gpt-4.1"], &[]);
     scene.ok(&["chat", "for the second server"], &[]);
     assert_eq!(scene.heard(), (1, 1));
-    // The first conversation goes on where the settings say now.
+    // The first conversation continues at the address in the current settings.
     scene.ok(&["chat", "--session", "@2", "on"], &[]);
     assert_eq!(scene.heard(), (1, 2));
 }
 
-/// What `rejoin new` is told itself holds, and nothing else is recorded.
+/// `rejoin new` records its own flags, and nothing else.
 #[test]
 fn new_records_only_what_it_is_told() {
     let home = Home::new("sqlite");
@@ -209,7 +210,7 @@ fn a_recorded_address_that_is_not_trusted_gets_nothing() {
     assert_eq!(shown(), 0, "the key for openai is not for others");
     assert_eq!(scene.run(&["resume", &id, "hello"], &[]).code, 2);
     assert_eq!(scene.heard(), (1, 0));
-    // The user says so: then the key goes there, and next time without a word.
+    // The user names the address: now the key is sent there, and next time without asking.
     scene.ok(&["resume", &id, "hello", "--base-url", &one], &[]);
     scene.ok(&["resume", &id, "hello"], &[]);
     assert_eq!(scene.heard(), (3, 0));
@@ -349,7 +350,7 @@ fn the_first_line_says_who_answers_and_why() {
     assert_eq!(line, "note: new conversation with offline (--provider)");
 }
 
-/// `doctor --self` says who would answer in a new conversation and in the active one, and what is missing for that.
+/// `doctor --self` shows who would answer in a new conversation and in the active one, and what is missing for that.
 #[test]
 fn doctor_says_who_would_answer() {
     let scene = Scene::new();

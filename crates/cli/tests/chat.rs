@@ -1,4 +1,4 @@
-//! `chat`, `resume` and `demo` with the built-in responder: the binary as people and scripts use it.
+//! `chat`, `resume` and `demo` with the built-in responder, used as people and scripts do.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -20,8 +20,8 @@ fn offline(home: &Home, message: &str) -> Ran {
     home.run(&["chat", "--provider", "offline", message])
 }
 
-/// S3-03, S3-10, S3-62, S3-67: the obvious test. A name is remembered, also by a new process after `resume`; sums are done; what
-/// was asked is told; the conversation is summarised.
+/// S3-03, S3-10, S3-62, S3-67: the obvious test. A name is remembered, also by a new process after `resume`; sums are calculated;
+/// the last question is repeated; the conversation is summarised.
 #[test]
 fn the_obvious_test() {
     Home::each(|home| {
@@ -47,7 +47,7 @@ fn the_obvious_test() {
     });
 }
 
-/// S3-14, S3-16, S3-17, S3-63: what `resume` says, and its exit codes.
+/// S3-14, S3-16, S3-17, S3-63: the output of `resume`, and its exit codes.
 #[test]
 fn resume_says_what_it_found() {
     Home::each(|home| {
@@ -85,13 +85,13 @@ fn resume_says_what_it_found() {
     });
 }
 
-/// S2-32, S0-20, S0-21: an imported history with calls that were never answered goes on, mended; the record stays as it was.
+/// S2-32, S0-20, S0-21: an imported history with unanswered calls continues, mended; the record does not change.
 #[test]
 fn a_broken_history_goes_on() {
     Home::each(|home| {
         let id = home.import("broken.json", BROKEN);
         let before = home.out(&["history", "export", &id, "--to", "jsonl"]);
-        // Without a message nothing would be sent, and it is refused all the same.
+        // Without a message nothing would be sent, but it is still refused.
         let refused = home.run(&["resume", &id, "--on-broken", "refuse", "--provider", "offline"]);
         assert_eq!(refused.code, 1, "{}", refused.err);
         let no_id = home.run(&["resume", "please go on"]);
@@ -119,7 +119,7 @@ fn a_broken_history_goes_on() {
     });
 }
 
-/// Input from a pipe is what is said; `-` is the same. Without either no message was given.
+/// Input from a pipe is the message; so is `-`. Without either, there is no message.
 #[test]
 fn what_is_piped_in_is_said() {
     let home = Home::new("sqlite");
@@ -148,7 +148,7 @@ fn events_are_json() {
     assert_eq!((ended.len(), ended[0]["output"].as_str()), (2, Some("9")));
 }
 
-/// S3-11, S3-42, S3-67: a turn that cannot be stored shows its answer, says so once and fails.
+/// S3-11, S3-42, S3-67: a turn that cannot be stored shows its answer, reports that once and fails.
 #[test]
 fn a_turn_that_cannot_be_stored_says_so_once() {
     let not_stored = |ran: &Ran, answer: &str| {
@@ -157,7 +157,7 @@ fn a_turn_that_cannot_be_stored_says_so_once() {
         assert_eq!(ran.err.matches("error:").count() + ran.err.matches("warning:").count(), 1, "{}", ran.err);
         assert!(ran.err.contains("hint: the answer is complete, but it is not in the store"), "{}", ran.err);
     };
-    // A store that is not there and cannot be made.
+    // A store that does not exist and cannot be created.
     for store in ["jsonl:/proc/nowhere/store", "sqlite:/proc/nowhere/store.db"] {
         let home = Home::new("jsonl");
         let mut command = home.command(&["chat", "--provider", "offline", "2+2"]);
@@ -202,7 +202,7 @@ fn a_turn_that_cannot_be_stored_says_so_once() {
     });
 }
 
-/// A second process is told who holds the conversation; reading works all the while.
+/// A second process is told who holds the conversation; reading works all the time.
 #[test]
 fn one_writer_at_a_time() {
     let home = Home::new("sqlite");
@@ -239,7 +239,7 @@ fn the_demonstration_works() {
     assert_eq!(home.lines(&["list", "--json"]).len(), 0, "your own store is not touched");
 }
 
-/// What has no end is no message, and does not fill the memory.
+/// An endless device is not accepted as a message, and does not fill the memory.
 #[test]
 fn a_device_without_end_is_no_message() {
     let home = Home::new("jsonl");
@@ -250,7 +250,7 @@ fn a_device_without_end_is_no_message() {
     assert!(ran.err.contains("it is a device that sent more than 16 MiB"), "{}", ran.err);
 }
 
-/// Runs a command with something on standard input, and gives what was said last.
+/// Runs a command with a text on standard input, and returns the last message.
 fn with_input(home: &Home, arguments: &[&str], input: Stdio) -> (Ran, String) {
     let mut command = home.command(arguments);
     let ran = Ran::of(command.stdin(input).output().unwrap());
@@ -258,7 +258,7 @@ fn with_input(home: &Home, arguments: &[&str], input: Stdio) -> (Ran, String) {
     (ran, last_said(home))
 }
 
-/// What a person said last in the active conversation.
+/// The last message of a person in the active conversation.
 fn last_said(home: &Home) -> String {
     let messages = home.lines(&["history", "show", "--json"]);
     let said = messages.iter().rfind(|message| message["role"] == "user").unwrap();
@@ -272,7 +272,7 @@ fn pipe_with(text: &str) -> Stdio {
     read.into()
 }
 
-/// A message and what comes through a pipe or from a file are both sent, the message first. `resume` does the same.
+/// A message and text from a pipe or a file are both sent, the message first; also by `resume`.
 #[test]
 fn a_message_and_piped_text_are_both_sent() {
     let home = Home::new("sqlite");
@@ -325,12 +325,12 @@ fn a_silent_input_is_not_waited_for() {
     assert!(began.elapsed() < Duration::from_secs(60));
 }
 
-/// Through a pipe the words arrive as they are said, not at the end; those between tool calls as well, a blank line apart.
+/// Text arrives through a pipe while it is generated, including text between tool calls, which a blank line separates.
 #[test]
 fn answers_stream_through_pipes() {
     let home = Home::new("sqlite");
     let server = Loopback::start(Config::default());
-    // Chat Completions: each word is an event of its own.
+    // In Chat Completions, each word is a separate event.
     let provider = &PROVIDERS[1];
     let chat = |said: &str| {
         let mut command = provider.command(&home, &server, &["chat", said]);
@@ -345,7 +345,7 @@ fn answers_stream_through_pipes() {
         ran.out
     );
     assert!(ran.out.ends_with('\n') && !ran.out.ends_with("\n\n"), "{:?}", ran.out);
-    // The provider stands still in the middle of its answer: what came before is there.
+    // The server stalls in the middle of its answer: the earlier text has arrived.
     server.fault(Fault::Stall { after: 8000, time: None });
     let mut child =
         chat("words:2000").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -367,7 +367,7 @@ fn answers_stream_through_pipes() {
     assert!(ran.out.is_empty() || (ran.out.ends_with('\n') && !ran.out.ends_with("\n\n")), "{:?}", ran.out);
 }
 
-/// `resume` names the calls that it is about and shows the last exchange. Without a terminal it says which commands decide.
+/// `resume` lists the unanswered calls and shows the last exchange. Without a terminal it names the commands that decide.
 #[test]
 fn resume_names_calls_and_shows_the_last_exchange() {
     Home::each(|home| {
@@ -383,7 +383,7 @@ fn resume_names_calls_and_shows_the_last_exchange() {
         }
         assert!(!ran.err.contains("[k]"), "nobody can answer: {}", ran.err);
         assert!(!ran.err.contains("run them again"), "rejoin has no such tool: {}", ran.err);
-        // What is offered works.
+        // The suggested commands work.
         let dropped =
             home.run(&["resume", &id, "--on-broken", "drop", "--provider", "offline", "what is 1+1?"]);
         assert_eq!((dropped.code, dropped.out.as_str()), (0, "1+1 = 2\n"), "{}", dropped.err);
@@ -405,8 +405,8 @@ fn resume_names_calls_and_shows_the_last_exchange() {
     });
 }
 
-/// S2-34: what `resume --on-broken drop` leaves out stays out in every later turn, whatever the setting says then. That holds
-/// with and without a message, and for the answered calls of a batch as for the unanswered ones.
+/// S2-34: calls that `resume --on-broken drop` leaves out stay out in every later turn, whatever the setting is then, with and
+/// without a message, including the answered calls of their batch.
 #[test]
 fn what_resume_drops_stays_out() {
     Home::each(|home| {

@@ -1,4 +1,5 @@
-//! `rejoin check`: its exit code is the strict checker's verdict on a body, and it never says of a history what it does not know.
+//! `rejoin check`: its exit code is the strict checker's verdict on a body, and it never claims what it does not know about a
+//! history.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -36,7 +37,7 @@ fn a_body_is_judged_by_the_checker_of_its_dialect() {
     let (code, report) = check(&home, &body.to_string(), &[]);
     assert_eq!((code, &report["sound"], &report["accepted"]), (1, &false.into(), &false.into()));
     assert_eq!(rules(&report, "error"), ["ANT-29", "ANT-11", "ANT-14"]);
-    // An output may stand later than its call: the API takes it, so it is no more than a note.
+    // An output may come after other items: the API accepts that, so it is only a note.
     let body = json!({"model": "m", "input": [
         {"role": "user", "content": "go"},
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
@@ -137,12 +138,29 @@ fn a_session_is_judged_by_its_history_and_the_request_by_what_its_agent_sends() 
     let told = home.run(&["check", &file]).out;
     assert!(told.contains("Codex mends its history before it sends it: OpenAI would accept"), "{told}");
     assert!(!told.contains("would answer 400"), "{told}");
-    // What Codex does not mend is refused.
+    // A fault that Codex does not mend is refused.
     let twice = format!("{ROLLOUT}{}\n", ROLLOUT.lines().last().unwrap());
     let ran = home.run(&["check", "--json", "--for", "openai-responses", &home.file("twice.jsonl", twice)]);
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.code, &report["accepted"]), (1, &false.into()));
     assert!(rules(&report, "error").contains(&String::from("RSP-10")), "{report}");
+}
+
+#[test]
+fn nothing_is_said_about_the_next_request_of_an_agent_that_refuses_to_open_the_session() {
+    let home = Home::new("sqlite");
+    let (_, unopened) = ROLLOUT.split_once('\n').unwrap();
+    let file = home.file("rollout.jsonl", unopened);
+    let told = home.run(&["check", &file]).out;
+    assert!(told.contains("cannot-be-opened") && told.contains("Codex refuses to open it."), "{told}");
+    for other in ["next request", "mends its history", "would answer", "would accept", "would refuse the"] {
+        assert!(!told.contains(other), "{other}: {told}");
+    }
+    let ran = home.run(&["doctor", "--json", &file]);
+    assert!(ran.out.contains(r#""state":"cannot_be_opened","for":null"#), "{}", ran.out);
+    // What rejoin would send can still be asked.
+    let ran = home.run(&["check", "--for", "openai-responses", &file]);
+    assert!(ran.out.contains("would accept the request that rejoin makes of it"), "{}", ran.out);
 }
 
 #[test]
@@ -174,8 +192,8 @@ fn convert_says_what_the_provider_still_refuses() {
     }
 }
 
-/// The verdict of the binary on many bodies is the checker's, whether the dialect is named or told by the content, on bodies
-/// that are broken in every way, on the fixtures, and on what `convert` makes of them.
+/// The binary's verdict on many bodies equals the checker's, with the dialect named or detected, on bodies with every fault, on the
+/// fixtures, and on the output of `convert` for them.
 #[test]
 fn check_and_the_checker_never_disagree() {
     let home = Home::new("sqlite");
@@ -204,7 +222,7 @@ fn check_and_the_checker_never_disagree() {
             bodies.iter().enumerate().map(|(number, body)| home.file(&named(number, "body"), body)).collect();
         assert_agreement(&home, &files, &["--from", name]);
         assert_agreement(&home, &files, &[]);
-        // Both directions: what was mended is accepted, by the checker and by `check`.
+        // Both directions: mended bodies are accepted, by the checker and by `check`.
         let mended: Vec<String> = files
             .iter()
             .enumerate()
@@ -242,7 +260,7 @@ fn assert_agreement(home: &Home, files: &[String], arguments: &[&str]) -> Vec<bo
     for file in files {
         let bytes = std::fs::read(file).unwrap();
         let Some(report) = reports.iter().find(|report| report["path"] == file.as_str()) else {
-            // Only what names no model, or a list that holds no message, may be taken for something else.
+            // Only a body without a model, or a list without a message, may be taken for another format.
             let request =
                 bytes.starts_with(b"{\"model\"") || (bytes.starts_with(b"{") && !arguments.is_empty());
             assert!(!request, "{file} has no report: {}\n{}", ran.err, String::from_utf8_lossy(&bytes));

@@ -1,4 +1,4 @@
-//! The binary from outside: what it prints where, and its exit codes.
+//! The binary from outside: what it prints to which stream, and its exit codes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -215,7 +215,7 @@ fn a_line_past_the_limit_is_set_aside() {
     let line = |role: &str| format!("{{\"role\":\"{role}\",\"content\":\"words\"}}\n");
     let mut file = fs::File::create(&path).unwrap();
     file.write_all(line("user").as_bytes()).unwrap();
-    // A hole: 257 MiB that nobody has to write.
+    // A hole in the file: 257 MiB that need not be written.
     file.seek(std::io::SeekFrom::Current(257 * 1024 * 1024)).unwrap();
     file.write_all(format!("\n{}", line("assistant")).as_bytes()).unwrap();
     let output = rejoin(&["check", "--json", &path.display().to_string()]);
@@ -300,7 +300,7 @@ fn drop_leaves_out_what_keep_keeps() {
     assert_eq!(body["messages"].as_array().unwrap().len(), 2);
 }
 
-/// S2-43: repairing can be turned off: then nothing is sent that is not sound, and what is wrong is printed.
+/// S2-43: repairing can be switched off: then nothing unsound is sent, and the faults are printed.
 #[test]
 fn refuse_prints_findings_and_exits_1() {
     let refuse = [
@@ -369,7 +369,7 @@ fn explain_prints_a_page_for_every_rule() {
 #[test]
 fn usage_and_help() {
     assert_eq!(code(&rejoin(&["--version"])), 0);
-    // Alone it is answered at once; with anything beside it the arguments are read first. Both say the same.
+    // `--version` alone is answered at once; with other arguments, these are parsed first. The output is the same.
     let version = out(&rejoin(&["--version"]));
     assert_eq!(version, format!("rejoin {}\n", env!("CARGO_PKG_VERSION")));
     for other in [&["-V"][..], &["--color", "never", "--version"]] {
@@ -515,7 +515,7 @@ fn doctor_finds_every_session_and_changes_nothing() {
     let mended = json["found"].as_array().unwrap().iter().find(mended).unwrap();
     assert_eq!((&mended["resumable"], &mended["state"]), (&true.into(), &"mended_by_its_agent".into()));
     assert_eq!(snapshot(home.folder.path()), before);
-    // A folder of one's own is looked at too.
+    // A folder that the user names is searched, too.
     let more = Home::new();
     let sound = more.file("one.json", SOUND);
     let json: Value = serde_json::from_str(&out(&doctor(&home, &["--json", &sound]))).unwrap();
@@ -539,7 +539,7 @@ fn doctor_in_an_empty_home() {
     assert!(out(&about).contains("claude-code"), "{}", out(&about));
 }
 
-/// A mended copy is a session of its own; the source stays.
+/// A mended copy is a separate session; the source stays unchanged.
 #[test]
 fn convert_writes_session_files() {
     let (home, source) = with_rollout();
@@ -554,7 +554,7 @@ fn convert_writes_session_files() {
         let checked = rejoin(&["check", "--json", &copy]);
         let json: Value = serde_json::from_str(&out(&checked)).unwrap();
         assert_eq!(json["format"], format);
-        // Our own record keeps what is broken, as it was; the others are mended.
+        // rejoin's own record keeps broken states unchanged; the other formats are mended.
         assert_eq!(json["sound"], format != "jsonl", "{json}");
         assert_eq!(json["calls"], 1);
     }
@@ -564,7 +564,7 @@ fn convert_writes_session_files() {
     assert!(err(&wrong).contains("claude-code"), "{}", err(&wrong));
 }
 
-/// A database goes to a file or into a pipe, and what was written is read like any other source.
+/// A database goes to a file or into a pipe, and can be read like any other source.
 #[test]
 fn convert_writes_databases() {
     let (home, source) = with_rollout();
@@ -585,7 +585,7 @@ fn convert_writes_databases() {
             assert_eq!(json["sound"], true, "{json}");
             assert_eq!(json["calls"], 1, "{json}");
         }
-        // What is there is only replaced if that is asked for.
+        // An existing file is only replaced on request.
         let before = fs::read(&saved).unwrap();
         let refused = rejoin(&save);
         assert_eq!(code(&refused), 1, "{format}");
@@ -596,7 +596,7 @@ fn convert_writes_databases() {
     }
 }
 
-/// A fork is read with what lies beside it; a path in a transcript opens nothing else.
+/// A fork is read with the file next to it; a path in a transcript opens nothing else.
 #[test]
 fn a_fork_finds_its_parent() {
     let home = home_with_sessions();

@@ -1,5 +1,5 @@
-//! `rejoin convert` for other agents: `--install`, and what is said of many findings. That the agents resume what is put
-//! there is proved by `cargo xtask peers`.
+//! `rejoin convert` for other agents: `--install`, and the output for many findings. `cargo xtask peers` proves that the agents
+//! resume the installed sessions.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -99,7 +99,7 @@ fn a_session_is_put_where_codex_finds_it() {
     let text = fs::read_to_string(&file).unwrap();
     let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(first["payload"]["id"], id);
-    // Again: a copy of its own, under an id of its own; the first one stays.
+    // A second copy gets its own file and id; the first one stays.
     let again = home.install(&source, "codex");
     assert_ne!(again, command);
     assert_eq!(home.files(".codex").len(), 2);
@@ -169,7 +169,7 @@ fn only_a_session_of_an_agent_can_be_installed() {
     assert_eq!(done.status.code(), Some(2), "without --install there is nothing to tell");
     let done = home.rejoin(&["convert", &source, "--to", "codex", "--install", "-o", "x.jsonl"], &[]);
     assert_eq!(done.status.code(), Some(2), "it goes to one place only");
-    // What is refused is not written.
+    // A refused conversion is not written.
     let open = r#"[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#;
     let open = home.file("open.json", open);
     let done = home.rejoin(&["convert", &open, "--to", "codex", "--install", "--on-broken", "refuse"], &[]);

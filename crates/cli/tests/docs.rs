@@ -1,6 +1,6 @@
-//! Every command in the README, the tutorial, the guides and the page on REST is run, and prints what the page says; what is not
-//! run has flags that exist. So are the script and the queries of the page on storage. `docs/page.rs` reads a page,
-//! `docs/shell.rs` runs it, `docs/kill.rs`, `docs/rest.rs` and `docs/providers.rs` compare pages with what is.
+//! Runs every command in the README, the tutorial, the guides and the page on REST, and compares its output with the page; commands
+//! that are not run must exist with their flags. The script and the queries of the page on storage are run, too. `docs/page.rs`
+//! reads a page, `docs/shell.rs` runs it, `docs/kill.rs`, `docs/rest.rs` and `docs/providers.rs` compare pages with the code.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -27,7 +27,7 @@ use page::{Kind as What, Step, mentioned, of_rejoin, steps};
 use rejoin::record::Kind;
 use shell::{Names, ShellHome};
 
-/// Commands that the design has and that may not be there yet. Once they are, they are held to the same.
+/// Commands that the design has and that may not exist yet. Once they exist, they are tested like the others.
 const DESIGNED: &[&str] = &["auth", "models", "set-provider", "set-auth", "serve"];
 
 fn root() -> &'static Path {
@@ -78,7 +78,7 @@ fn is_there(command: &str) -> bool {
     known.unwrap().lines().any(|line| line.trim_start().starts_with(&format!("{command} ")))
 }
 
-/// What a command says of itself.
+/// The help of a command.
 fn help(arguments: &[&str]) -> Option<String> {
     let ran = Command::new(env!("CARGO_BIN_EXE_rejoin")).args(arguments).output().unwrap();
     ran.status.success().then(|| String::from_utf8(ran.stdout).unwrap())
@@ -89,7 +89,7 @@ fn is_awaited(line: &str) -> bool {
     of_rejoin(line).is_some_and(|words| DESIGNED.contains(&words[1].as_str()) && !is_there(&words[1]))
 }
 
-/// Results of tools that run at the same time, in an order that does not hang on which was faster.
+/// Sorts results of tools that run in parallel, so that their order does not depend on which was faster.
 fn settled(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     for results in lines.chunk_by_mut(|one, other| one.starts_with("← ") && other.starts_with("← ")) {
@@ -100,14 +100,15 @@ fn settled(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Runs a page in one place, in its order, and compares what it shows. Gives how many commands were run, and how many shown.
-fn run(name: &str, page: &str, desk: &ShellHome) -> (usize, usize) {
+/// Runs a page in one place, in order, and compares the output. Returns the number of commands that were run, and of outputs that
+/// were compared.
+fn run(name: &str, page: &str, cli: &ShellHome) -> (usize, usize) {
     let steps = steps(page);
     let run: Vec<&Step> =
         steps.iter().filter(|step| step.kind != What::Named && !is_awaited(&step.line)).collect();
     let (mut wanted, mut printed) = (Names::default(), Names::default());
     let mut shown = 0;
-    for (step, ran) in run.iter().zip(desk.all(&run)) {
+    for (step, ran) in run.iter().zip(cli.all(&run)) {
         let Step { at, line, kind } = step;
         if let What::Shown(text) = kind {
             let (printed, wanted) = (settled(&printed.plain(&ran.out)), settled(&wanted.plain(text)));
@@ -122,7 +123,7 @@ fn run(name: &str, page: &str, desk: &ShellHome) -> (usize, usize) {
             ran.code,
             ran.err
         );
-        // What changes something says so on stderr; what goes into a file is not printed.
+        // Commands that change something report it on stderr; output into a file is not printed.
         let quiet = ["config set", "set-", "logout", "rename", "delete", "erase", ">", " -o "];
         let prints = line.starts_with("rejoin ") && !quiet.iter().any(|word| line.contains(word));
         assert!(!ran.out.is_empty() || !prints, "{name}:{at}: {line} printed nothing");
@@ -130,8 +131,8 @@ fn run(name: &str, page: &str, desk: &ShellHome) -> (usize, usize) {
     (run.len(), shown)
 }
 
-/// S0-52, S0-59: the index leads to every page, and to what people look for: how it works, the commands with examples and error
-/// texts, that nothing has to be migrated, and how to debug tool messages. All code is documented inline: `missing_docs` is
+/// S0-52, S0-59: the index leads to every page, and to the topics that people look for: how it works, the commands with examples
+/// and error texts, that nothing must be migrated, and how to debug tool messages. All code is documented inline: `missing_docs` is
 /// denied.
 #[test]
 fn the_index_leads_to_every_page() {
@@ -196,23 +197,23 @@ fn pages_are_real() {
     );
 }
 
-/// S2-38: the tutorial begins with nothing: no store, no settings, no provider. A process is killed in it before its tools are
-/// done, and goes on.
+/// S2-38: the tutorial starts from nothing: no store, no settings, no provider. In it, a process is killed before its tools finish,
+/// and the conversation continues.
 #[test]
 fn the_tutorial_is_real() {
-    let desk = ShellHome::empty();
-    let (run, shown) = run("docs/tutorial.md", &read("docs/tutorial.md"), &desk);
+    let cli = ShellHome::empty();
+    let (run, shown) = run("docs/tutorial.md", &read("docs/tutorial.md"), &cli);
     assert!(run >= 20 && shown >= 10, "{run} {shown}");
-    assert!(!desk.path().join("home").exists(), "it stays in the folder that it makes");
+    assert!(!cli.path().join("home").exists(), "it stays in the folder that it makes");
 }
 
-/// What is not run at least exists: the command, and each flag with the values that it takes.
+/// A command that is not run must exist, with each of its flags and their values.
 #[test]
 fn commands_that_are_not_run_exist() {
     let mut helps: BTreeMap<Vec<String>, String> = BTreeMap::new();
     let (mut count, mut awaited) = (0, 0);
     for (name, page) in pages() {
-        // What is run proves itself.
+        // Commands that are run are tested by that.
         let blocks = steps(&page).into_iter().filter(|step| step.kind == What::Named);
         for Step { at, line, .. } in blocks.chain(mentioned(&page)) {
             let Some(words) = of_rejoin(&line) else { continue };
@@ -227,7 +228,7 @@ fn commands_that_are_not_run_exist() {
     }
     println!("{count} commands exist, {awaited} are designed only");
     assert!(count >= 60, "{count}");
-    // What it is there to find.
+    // Check that the test finds such faults.
     let mut wrong = |line: &str| complaint(&of_rejoin(line).unwrap()[1..], &mut helps);
     assert!(wrong("rejoin chat --provider x --model y -c hello").is_none());
     assert!(wrong("rejoin history show @ --view --for anthropic").is_none());
@@ -241,12 +242,12 @@ fn commands_that_are_not_run_exist() {
     assert!(wrong("rejoin resume @ --on-broken=rrun").unwrap().contains("rrun"));
 }
 
-/// What is wrong with a command line, judged by its help.
+/// The fault in a command line, judged by its help.
 fn complaint(words: &[String], helps: &mut BTreeMap<Vec<String>, String>) -> Option<String> {
     let mut path = Vec::new();
     let mut known = help(&["--help"]).unwrap();
     for word in words.iter().take(2) {
-        // Only what has commands of its own has a second word that is one.
+        // Only a command with subcommands takes a subcommand as its second word.
         if !path.is_empty() && !known.contains("\nCommands:\n") {
             break;
         }
@@ -285,7 +286,7 @@ fn complaint(words: &[String], helps: &mut BTreeMap<Vec<String>, String>) -> Opt
     None
 }
 
-/// What a help page says of a flag: from its line to the next one of its kind.
+/// The help page's text about a flag: from its line to the next flag.
 fn about<'h>(help: &'h str, flag: &str) -> Option<&'h str> {
     let is_flag = |line: &str| line.starts_with("  -") || line.starts_with("      --");
     let mut at = 0;
@@ -334,7 +335,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// What a heading is called in a link.
+/// The name of a heading in a link.
 fn anchor(heading: &str) -> String {
     let plain = heading.trim_start_matches('#').trim().to_lowercase();
     let letter = |letter: char| match letter {
@@ -344,7 +345,7 @@ fn anchor(heading: &str) -> String {
     plain.chars().filter_map(letter).collect()
 }
 
-/// A link within the project leads to a page that is there, and to a heading of it.
+/// A link within the project leads to an existing page, and to an existing heading in it.
 #[test]
 fn links_lead_somewhere() {
     let mut count = 0;
@@ -373,10 +374,10 @@ fn links_lead_somewhere() {
 #[test]
 fn the_page_on_storage_is_true() {
     let page = read("docs/reference/storage.md");
-    let desk = ShellHome::new();
-    let here = desk.path();
+    let cli = ShellHome::new();
+    let here = cli.path();
     for line in blocks(&page, "sh").iter().flat_map(|block| block.lines()) {
-        assert_eq!(desk.run(line).code, 0, "{line}");
+        assert_eq!(cli.run(line).code, 0, "{line}");
     }
     for query in blocks(&page, "sql") {
         let of_the_index = query.starts_with("-- rejoin.db-index\n");
@@ -402,12 +403,12 @@ fn the_page_on_storage_is_true() {
     assert_eq!(String::from_utf8(python().unwrap().stdout).unwrap(), expected, "a torn line is passed over");
 }
 
-/// The page on storage names every table and column that is there, and every kind of entry.
+/// The page on storage names every table and column that exists, and every kind of entry.
 #[test]
 fn the_page_on_storage_is_complete() {
     let page = read("docs/reference/storage.md");
-    let desk = ShellHome::new();
-    let database = rusqlite::Connection::open(desk.path().join("home/rejoin.db")).unwrap();
+    let cli = ShellHome::new();
+    let database = rusqlite::Connection::open(cli.path().join("home/rejoin.db")).unwrap();
     let mut names: Vec<String> = Kind::KNOWN.iter().map(|kind| kind.as_str().to_owned()).collect();
     let mut query = database
         .prepare(
@@ -434,7 +435,7 @@ fn the_eight_choices_are_stated() {
         .filter(|line| line.starts_with("| ") && !line.starts_with("| choice"))
         .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
         .collect();
-    // The choice, and what has to be said of it.
+    // The choices, and what the page must say about each.
     let wanted: [(&str, &[&str]); 8] = [
         ("where files lie", &["$XDG_DATA_HOME/rejoin/rejoin.db", "REJOIN_STORE", "REJOIN_HOME", ".jsonl"]),
         ("threshold", &["0.8", "compact_threshold"]),

@@ -1,4 +1,4 @@
-//! The guides to providers: every command in them is run, against the loopback provider where it takes a provider to answer.
+//! Runs every command in the guides to providers, against the loopback provider if the command needs one.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -28,7 +28,7 @@ fn commands(page: &str) -> Vec<String> {
     found
 }
 
-/// The words of a command, with what stands in quotes as one.
+/// The words of a command; a quoted text is one word.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (place, piece) in line.split('"').enumerate() {
@@ -41,7 +41,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Where the loopback provider plays someone, as the guide's reader would reach the real one.
+/// The address at which the loopback provider plays a service, for the reader of a guide.
 fn base(server: &Loopback, provider: &str) -> Option<String> {
     let (service, version) = match provider {
         "anthropic" => (Service::Anthropic, "/v1"),
@@ -76,7 +76,7 @@ fn every_command_of_the_guides_works() {
                     None if line.contains("--api chat") || !line.contains("--provider openai ") => {
                         arguments.extend(["--base-url".to_owned(), base]);
                     }
-                    // At an address of its own `openai` means Chat, unless it is said otherwise.
+                    // At another address than its own, `openai` means Chat Completions, unless an API is named.
                     None if arguments[0] == "models" => arguments.extend(["--base-url".to_owned(), base]),
                     None => arguments.extend(["--base-url", &base, "--api", "responses"].map(str::to_owned)),
                 }
@@ -84,7 +84,7 @@ fn every_command_of_the_guides_works() {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let mut command = home.command(&arguments);
             with_keys(&mut command, &server);
-            // Servers of one's own need none; the one that plays them here does.
+            // Servers of the user need no key; the loopback provider that plays them does.
             for name in ["LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY", "ACME_API_KEY"] {
                 command.env(name, SECRET);
             }

@@ -1,4 +1,4 @@
-//! What the command line says of itself: help that fits a narrow terminal, suggestions for unknown words, completion.
+//! The command line about itself: help that fits a narrow terminal, suggestions for unknown words, completion.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -16,7 +16,7 @@ fn help(path: &[String], flag: &str, columns: &str) -> String {
     ran.out
 }
 
-/// Every command that the help lists, groups and what is in them.
+/// Every command in the help, with its subcommands.
 fn commands() -> Vec<Vec<String>> {
     let mut found = vec![vec![]];
     let mut at = 0;
@@ -37,8 +37,8 @@ fn commands() -> Vec<Vec<String>> {
     found
 }
 
-/// Help is at most 80 columns wide, also where there is more room; at 40 it is wrapped, and only what cannot be broken (a
-/// usage line, one long word) is longer.
+/// Help is at most 80 columns wide, even if there is more room; at 40 it is wrapped, and only text that cannot be broken (a usage
+/// line, one long word) is longer.
 #[test]
 fn help_fits_narrow_terminals() {
     for path in commands() {
@@ -132,7 +132,7 @@ fn several_words_are_a_message() {
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "a command is no message: {}", ran.err);
 }
 
-/// What bash offers for a line, as its own completion gets it.
+/// The completions that bash offers for a line.
 fn offered(home: &Home, words: &[&str]) -> Vec<String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_rejoin"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -154,7 +154,7 @@ fn offered(home: &Home, words: &[&str]) -> Vec<String> {
     ran.out.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Ids of conversations are completed in bash, wherever one may stand.
+/// Ids of conversations are completed in bash wherever an id may occur.
 #[test]
 fn ids_are_completed() {
     Home::each(|home| {

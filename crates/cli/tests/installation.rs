@@ -1,4 +1,4 @@
-//! What `rejoin doctor --self` tells about the store and the settings, and that asking changes nothing.
+//! `rejoin doctor --self` describes the store and the settings, without changing anything.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -71,7 +71,7 @@ fn the_store_is_told_about() {
     });
 }
 
-/// What commands could do here is known before the first one runs.
+/// The sandbox's limits are shown before the first command runs.
 #[test]
 fn the_sandbox_is_told_about() {
     Home::each(|home| {
@@ -115,7 +115,7 @@ fn trouble_is_told_and_ends_nothing() {
     });
 }
 
-/// A folder without write permission. Root may write to it all the same, so then there is nothing to test.
+/// A folder without write permission. Root can write to it nevertheless, so as root there is nothing to test.
 #[cfg(unix)]
 #[test]
 fn a_store_that_cannot_be_written_is_named() {
@@ -138,7 +138,7 @@ fn a_store_that_cannot_be_written_is_named() {
     });
 }
 
-/// Whether the store can be written is found out by writing: a full disk is noticed, whatever the permissions say.
+/// Whether the store can be written is tested by writing: a full disk is noticed, whatever the permissions are.
 #[test]
 fn a_full_disk_is_noticed() {
     let Some(shim) = shim(env!("CARGO_TARGET_TMPDIR")) else { return };
@@ -153,7 +153,7 @@ fn a_full_disk_is_noticed() {
             if there {
                 home.import("a.json", SOUND);
             }
-            // A log that the full disk left is no part of the record; the next one to open the store takes it away.
+            // A log that the full disk left is not part of the record; the next process that opens the store removes it.
             let record = || {
                 let mut files = files(&place);
                 files.retain(|(name, _)| !name.contains("-wal") && !name.contains("-shm"));

@@ -12,13 +12,13 @@ use support::{
 };
 use testkit::loopback::{Config, Loopback, Service};
 
-/// A command that is told something on standard input.
+/// Runs a command with a text on standard input.
 fn told(home: &Home, arguments: &[&str], input: &str) -> Ran {
     Ran::fed(home.command(arguments), input)
 }
 
-/// With nothing configured: a key in the environment, else a local Ollama, else the built-in responder, said in one line on stderr
-/// with how to get a real model.
+/// With nothing configured: a key in the environment, else a local Ollama, else the built-in responder, with one line on stderr
+/// about how to get a real model.
 #[test]
 fn if_nobody_chose() {
     let server = Loopback::start(Config::default());
@@ -164,8 +164,8 @@ fn logins_of_other_tools() {
     assert!(!home.out(&["auth", "status"]).contains("login in"), "only keys are asked for");
 }
 
-/// S3-02: each of the four ways to authenticate reaches its own service, in its own header, and with `set-auth` no other way
-/// is used though it is there.
+/// S3-02: each of the four ways to authenticate reaches its own service, in its own header; after `set-auth`, no other way is used
+/// although it exists.
 #[test]
 fn four_ways_to_authenticate() {
     let server = Loopback::start(Config::default());
@@ -228,7 +228,7 @@ fn four_ways_to_authenticate() {
     assert_eq!((ran.code, instructions().as_str()), (0, "Be brief."), "{}", ran.err);
     home.out(&["set-auth", "claude"]);
     assert_eq!(chat("anthropic", "claude-sonnet-4-5", None, &[]), ["Bearer secret-claude", "", ""]);
-    // One login does not open the other service.
+    // A login does not work for the other service.
     let other = home.run(&["chat", "--new", "hello", "--provider", "openai", "--model", "gpt-5"]);
     assert_eq!(other.code, 1, "{}", other.err);
     has(&other.err, &["OPENAI_API_KEY"]);
@@ -239,7 +239,7 @@ fn four_ways_to_authenticate() {
     assert!(server.violations().is_empty(), "{:?}", server.violations());
 }
 
-/// The models of a provider, and what is known of one.
+/// The models of a provider, and the facts about one.
 #[test]
 fn models_are_listed() {
     let server = Loopback::start(Config::default());
@@ -261,7 +261,7 @@ fn models_are_listed() {
     has(&none.err, &["has no model `none`", "rejoin models list"]);
 }
 
-/// `config set` refuses what rejoin would not understand later, says what it takes, and writes nothing.
+/// `config set` refuses values that rejoin would not understand later, names the valid ones, and writes nothing.
 #[test]
 fn config_set_refuses_what_it_does_not_know() {
     let home = Home::new("sqlite");
@@ -295,16 +295,16 @@ fn config_set_refuses_what_it_does_not_know() {
     assert_eq!(home.out(&["config", "get", "provider"]), "mylocal\n");
     home.out(&["config", "set", "provider", "Claude"]);
     assert_eq!(home.out(&["config", "get", "provider"]), "anthropic\n");
-    // What was set before goes on to apply, and that is said.
+    // Earlier settings still apply, which is reported.
     let ran = home.run(&["config", "set", "provider", "openai"]);
     has(&ran.err, &["base_url", "http://localhost:8080/v1", "rejoin set-provider openai"]);
-    // Of several settings that are set together, all are set or none.
+    // Of several settings that are set together, either all are set or none.
     let wrong = home.run(&["set-provider", "gemini", "--base-url", "nowhere"]);
     assert_eq!(wrong.code, 2, "{}", wrong.err);
     assert_eq!(home.out(&["config", "get", "provider"]), "openai\n");
 }
 
-/// A value that does not fit is told with the variable, the line or the flag that it stands in.
+/// The error for an invalid value names the variable, the line or the flag.
 #[test]
 fn a_wrong_value_is_told_with_where_it_stands() {
     let home = Home::new("sqlite");
@@ -340,7 +340,7 @@ fn a_wrong_value_is_told_with_where_it_stands() {
     assert_eq!(ran.code, 1, "{}", ran.err);
 }
 
-/// What rejoin's own table knows of a model can be read without a key, and is told as such.
+/// The facts in rejoin's own table can be shown without a key, and are marked as such.
 #[test]
 fn models_info_needs_no_key_for_what_is_known() {
     let home = Home::new("sqlite");
@@ -365,13 +365,13 @@ fn models_info_needs_no_key_for_what_is_known() {
     }
     let asked = info(&["claude-opus-4-5", "--provider", "anthropic"]);
     has(&asked.out, &["no key for anthropic"]);
-    // Of a model that the table does not know, the reason is told why nobody could be asked.
+    // For a model that is not in the table, the output says why no provider was asked.
     let unknown = info(&["no-such-model", "--provider", "anthropic"]);
     assert_eq!(unknown.code, 1);
     has(&unknown.err, &["no key for anthropic"]);
     let unknown = info(&["no-such-model"]);
     assert_eq!(unknown.code, 1, "{}", unknown.out);
-    // What a provider tells itself is not marked; what it does not tell is.
+    // Facts from a provider are not marked; facts from the table are.
     let server = Loopback::start(Config { models: vec![String::from("gpt-4.1")], ..Config::default() });
     let base = server.base(Service::OpenAi);
     let mut command =
@@ -383,7 +383,7 @@ fn models_info_needs_no_key_for_what_is_known() {
     assert_eq!((&told["provider"], &told["from_table"][0]), (&"openai".into(), &"window".into()));
 }
 
-/// A password in an address is in no list of settings and in no error, whichever source the address comes from.
+/// A password in an address is in no list of settings and in no error, whatever the source of the address.
 #[test]
 fn settings_show_no_password() {
     let home = Home::new("sqlite");

@@ -1,6 +1,6 @@
-//! Kill it at any moment, on any provider, and go on: real processes, real SIGKILLs, real HTTP.
+//! Kills turns at any moment, on any provider, and continues them: real processes, real SIGKILLs, real HTTP.
 //!
-//! `REJOIN_KILLS` says how many runs (50 if it does not), `REJOIN_KILL_SEED` which; `cargo xtask kill` runs 500.
+//! `REJOIN_KILLS` sets the number of runs (default 50), `REJOIN_KILL_SEED` the seed; `cargo xtask kill` runs 500.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -35,25 +35,25 @@ impl Dice {
     }
 }
 
-/// What a process acknowledged before it was killed.
+/// The acknowledgements of a process before it was killed.
 #[derive(Debug, Default)]
 struct Seen {
     conversation: Option<String>,
     /// Messages of the model.
     answered: Vec<String>,
-    /// Calls whose result was told.
+    /// Calls whose result was reported.
     ended: Vec<String>,
-    /// What was shown of an answer that was not acknowledged.
+    /// The text that was shown of an answer that was not acknowledged.
     shown: String,
-    /// Whether a request left: what was said before it is stored.
+    /// Whether a request was sent, so that the message before it must be stored.
     asked: bool,
-    /// Whether it came to its end before it was killed.
+    /// Whether it ended before it was killed.
     finished: bool,
     /// The call of an MCP server that ran when it was killed.
     in_server: Option<String>,
 }
 
-/// Runs a command and kills it after a while. Whatever it asks is approved.
+/// Runs a command and kills it after a while. All its questions about approval are answered with yes.
 fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -98,7 +98,7 @@ fn run_and_kill(mut command: std::process::Command, after: Duration) -> Seen {
     reader.join().unwrap()
 }
 
-/// What the record says.
+/// The content of the record.
 struct Record {
     ids: HashSet<String>,
     messages: usize,
@@ -125,7 +125,7 @@ impl Record {
             match entry["type"].as_str().unwrap() {
                 "message" => {
                     record.messages += 1;
-                    // Whatever the body looks like, a result names its call.
+                    // In every form of the body, a result names its call.
                     for call in result_ids(&entry) {
                         *record.results.entry(call).or_default() += 1;
                     }
@@ -143,7 +143,7 @@ impl Record {
     }
 }
 
-/// What the notes are at the beginning.
+/// The notes at the beginning.
 fn notes() -> String {
     "a note\n".repeat(200)
 }
@@ -171,7 +171,7 @@ fn unknown_change(home: &Home) -> Option<String> {
     let here = home.path("here");
     let made = std::fs::read_dir(here.join("made")).into_iter().flatten();
     let made = made.map(|file| format!("made/{}", file.unwrap().file_name().to_string_lossy()));
-    // A killed process may leave the file that it was writing beside the real one.
+    // A killed process may leave the file that it was writing next to the real one.
     let files = made.filter(|path| !path.contains("/.")).chain([String::from("notes.txt")]);
     files.into_iter().find(|path| {
         let content = std::fs::read(here.join(path)).unwrap();
@@ -227,7 +227,7 @@ static FITTED: AtomicUsize = AtomicUsize::new(0);
 /// How many kills hit a call of an MCP server.
 static IN_SERVER: AtomicUsize = AtomicUsize::new(0);
 
-/// Adds an MCP server whose processes can be told from those of other homes.
+/// Adds an MCP server whose processes can be distinguished from those of other homes.
 fn add_server(home: &Home) {
     let (kit, log) =
         (testkit::mcp::server().display().to_string(), home.path("kit.log").display().to_string());
@@ -258,7 +258,7 @@ fn server_is_gone(home: &Home) -> bool {
 /// How many kills left files that a tool had changed.
 static CHANGED: AtomicUsize = AtomicUsize::new(0);
 
-/// One run: a turn is killed, perhaps twice or three times, and goes on.
+/// One run: a turn is killed, perhaps two or three times, and continued.
 fn run(number: u64, server: &Loopback) -> Result<bool, String> {
     let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed());
     let home = Home::new(STORES[(number % 2) as usize]);
@@ -389,9 +389,9 @@ fn seed() -> u64 {
     number("REJOIN_KILL_SEED", 7)
 }
 
-/// S2-38, S2-39, S2-34: killed at random moments in turns of several tools, on every provider and both stores. `resume` goes on,
-/// the provider sees nothing unsound, nothing that was acknowledged or shown is missing, no call that completed runs again, no
-/// file is changed without the record knowing it, and the store verifies.
+/// S2-38, S2-39, S2-34: turns of several tools are killed at random moments, on every provider and both stores. `resume` continues,
+/// the provider gets nothing unsound, nothing acknowledged or shown is missing, no completed call runs again, no file changes
+/// without a record, and the store verifies.
 #[test]
 fn killed_at_any_moment() {
     let runs = number("REJOIN_KILLS", 50);
@@ -401,7 +401,7 @@ fn killed_at_any_moment() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                // A server for each thread: what one refuses is told by the run that caused it.
+                // Each thread has a separate server, so that a refusal is reported by the run that caused it.
                 let server = Loopback::start(Config::default());
                 server.always(Fault::Slow(Duration::from_micros(700)));
                 loop {
@@ -438,8 +438,8 @@ fn killed_at_any_moment() {
     assert!(runs < 500 || fitted > 0, "some conversations were made to fit");
 }
 
-/// Killed while an MCP server works on a call: the server ends too, the record says that the call ran, and the conversation goes on
-/// with a result that says that it was interrupted.
+/// Killed while an MCP server works on a call: the server ends, too, the record shows that the call ran, and the conversation
+/// continues with a result that says that it was interrupted.
 #[test]
 fn killed_in_a_call_of_a_server() {
     let server = Loopback::start(Config::default());
@@ -478,7 +478,7 @@ fn killed_in_a_call_of_a_server() {
 /// A turn that is killed while the model speaks, after it has shown a few words.
 struct Cut {
     id: String,
-    /// What was shown of the answer.
+    /// The part of the answer that was shown.
     text: String,
 }
 
@@ -507,7 +507,7 @@ fn cut_in_the_middle(home: &Home, server: &Loopback, arguments: &[&str], enough:
     cut
 }
 
-/// The drafts that lie beside a store.
+/// The drafts next to a store.
 fn drafts(home: &Home) -> Vec<std::path::PathBuf> {
     let folder = if home.is_jsonl() {
         home.place().join("drafts")
@@ -603,7 +603,7 @@ fn a_draft_whose_answer_is_recorded_adds_nothing() {
     });
 }
 
-/// Wherever the draft was cut, a whole prefix of what was written is kept; one that cannot be read at all is copied aside.
+/// Wherever the draft is cut, a whole prefix of its text is kept; one that cannot be read at all is copied aside.
 #[test]
 fn a_torn_draft_is_used_as_far_as_it_goes() {
     each_with_draft(|home, cut, draft, bytes| {
@@ -634,7 +634,7 @@ fn a_torn_draft_is_used_as_far_as_it_goes() {
     });
 }
 
-/// Deleting a conversation deletes its draft; erasing the message that it became leaves no copy of it.
+/// Deleting a conversation deletes its draft; erasing the message made from it leaves no copy.
 #[test]
 fn deleting_and_erasing_reach_drafts() {
     let server = Loopback::start(Config::default());

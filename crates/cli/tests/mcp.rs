@@ -1,4 +1,4 @@
-//! MCP servers from the outside: real servers in the real sandbox, over both transports, and whatever a hostile one does.
+//! MCP servers from outside: real servers in the real sandbox, over both transports, including hostile ones.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -39,7 +39,7 @@ fn call_on(home: &Home, number: usize, said: &str, flags: &[&str]) -> Vec<Value>
     let ran = Ran::of(PROVIDERS[number].command(home, &server, &arguments).output().unwrap());
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
-    // Its port stays taken. A later server on the same port would be sent reasoning that this one has sealed, and refuse it.
+    // Keep its port in use. A later server on the same port would get reasoning that this one has sealed, and refuse it.
     std::mem::forget(server);
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -65,12 +65,12 @@ fn asking(tool: &str, arguments: &Value) -> String {
     format!("call:kit__{tool} with:{arguments}")
 }
 
-/// S4-01: a chat calls the tools of an MCP server, whoever answers, OpenAI and Anthropic among them. The call and its result are
-/// stored, and the next message goes out with them.
+/// S4-01: a chat calls the tools of an MCP server, on any provider, including OpenAI and Anthropic. The call and its result are
+/// stored, and part of the next request.
 #[test]
 fn a_tool_of_a_server_is_called_on_every_provider() {
     for (number, provider) in PROVIDERS.iter().enumerate() {
-        // This one lies about its schemas, and every provider has to accept the request all the same.
+        // This one gives wrong schemas, but every provider must still accept the request.
         let home = with_server(&["--manner", "lies"], &[]);
         let events = call_on(&home, number, "call:kit__echo", &["--mode", "auto"]);
         let (output, failed) = result(&events);
@@ -81,7 +81,7 @@ fn a_tool_of_a_server_is_called_on_every_provider() {
                 "the tool `no_object` takes any object: its schema is not an object",
                 "the tool `wrong type` takes any object: its schema is not the schema of an object",
                 "the tool `deep` takes any object: its schema is nested too deeply",
-                "the MCP server `kit`: 4 more like this, which its status lists",
+                "the MCP server `kit`: 4 more like this; its status lists them",
             ],
         );
         if number == 0 {
@@ -127,7 +127,7 @@ fn a_server_can_do_only_what_its_entry_allows() {
         assert_eq!(failed, !works, "{said}: {output}");
     }
     assert!(!home.path("here/made.txt").exists());
-    // What the entry allows works. Such a call may reach beyond the sandbox, so that mode `auto` asks; a rule allows it.
+    // Access that the entry grants works. Such a call may reach beyond the sandbox, so mode `auto` asks; a rule allows it.
     home.out(&["mcp", "remove", "kit"]);
     home.out(&["config", "set", "allow", r#"["kit__write", "kit__connect", "kit__read"]"#]);
     add(&home, "kit", &[], &["--write", ".", "--network", "--read", &secret]);
@@ -171,7 +171,7 @@ fn calls_are_approved_like_those_of_other_tools() {
     for key in ["allow", "deny"] {
         home.out(&["config", "unset", key]);
     }
-    // What a server says about itself counts only if the entry says so.
+    // A server's own hints count only if the entry says so.
     home.out(&["mcp", "remove", "kit"]);
     add(&home, "kit", &[], &["--trust-hints"]);
     has(&ask(&[]), &["value"]);
@@ -236,7 +236,7 @@ fn a_call_without_an_answer_ends_and_the_server_is_told() {
     has(&fs::read_to_string(&file).unwrap(), &["tools/call\nnotifications/cancelled\n"]);
 }
 
-/// Ctrl-C in a call: the server is told, the call has a result, and the conversation goes on.
+/// Ctrl-C during a call: the server is told, the call gets a result, and the conversation continues.
 #[test]
 fn a_call_is_interrupted() {
     let log = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn a_server_that_fails_is_said_once_and_harmlessly() {
     assert_eq!(warnings(&events).matches(says).count(), 1, "{}", warnings(&events));
     let home = with_server(&["--manner", "abyss"], &[]);
     has(&warnings(&call(&home, "hello")), &["it sent a message that is nested more than 120 levels deep"]);
-    // On a busy machine it may be too slow to count as a flood. The turn comes to its end either way.
+    // On a busy machine it may be too slow to count as a flood. The turn ends in either case.
     let home = with_server(&["--manner", "chatty"], &[]);
     let (output, failed) = result(&call(&home, &asking("nap", &json!({"milliseconds": 2000}))));
     assert_eq!(failed, output != "slept", "{output}");
@@ -347,12 +347,7 @@ fn a_projects_servers_are_used_once_a_person_agreed() {
         Ran::of(PROVIDERS[0].command(&home, &server, arguments).output().unwrap())
     };
     let first = ran(&["chat", "--mode", "auto", "hello"]);
-    assert_eq!(
-        first.err.matches("names MCP servers that you have not agreed to").count(),
-        1,
-        "{}",
-        first.err
-    );
+    assert_eq!(first.err.matches("names MCP servers you have not approved").count(), 1, "{}", first.err);
     assert!(home.out(&["mcp", "list"]).is_empty());
     let not_there = |home: &Home| {
         has(
@@ -370,17 +365,17 @@ fn a_projects_servers_are_used_once_a_person_agreed() {
     }
     has(&result(&call(&home, "call:kit__echo")).0, &["value"]);
     assert_eq!(home.lines(&["mcp", "list", "--json"])[0]["from"], ".mcp.json");
-    // A table of the settings without a command says what the project's server may do.
+    // A table in the settings without a command sets the permissions of the project's server.
     let config = home.path("home/config.toml");
     fs::write(&config, "allow = [\"kit__write\"]\n[mcp.kit]\nwrite = [\".\"]\n").unwrap();
     let (output, failed) = result(&call(&home, &asking("write", &json!({"path": "a.txt", "text": "x"}))));
     assert!(!failed, "{output}");
     // A file that changed is asked about again.
     project(&home, &["--manner", "garbage"]);
-    assert!(ran(&["chat", "hello"]).err.contains("they are not used"));
+    assert!(ran(&["chat", "hello"]).err.contains("you have not approved"));
     not_there(&home);
     home.out(&["mcp", "trust", "--no"]);
-    assert!(!ran(&["chat", "hello"]).err.contains("they are not used"), "it was answered");
+    assert!(!ran(&["chat", "hello"]).err.contains("you have not approved"), "it was answered");
     fs::write(&file, "{").unwrap();
     has(&ran(&["chat", "hello"]).err, &[".mcp.json cannot be used: EOF"]);
 }
@@ -599,12 +594,12 @@ fn the_history_is_served() {
         has(&text, &["message 3: ", "still there?"]);
         let (text, _) = client.call("recall", json!({"conversation": broken, "message": 0}));
         has(&text, &["List the files, please"]);
-        // What makes no sense gets an answer that says why, and the server goes on.
+        // An invalid request gets an error with the reason, and the server continues.
         client.say("no json \u{1b}[2J");
         client.say("{\"jsonrpc\": \"2.0\", \"id\": []}");
         for (tool, arguments, says) in [
             ("search", json!({}), "`query` is missing"),
-            ("search", json!({"query": 3}), "`query` must be a text"),
+            ("search", json!({"query": 3}), "`query` must be a non-empty string"),
             ("search", json!({"query": "x", "words": 1}), "there is no argument \"words\""),
             ("read", json!({"conversation": "no such"}), "no such"),
             ("read", json!({"conversation": broken, "from": 99}), "the numbers go from 0 to"),

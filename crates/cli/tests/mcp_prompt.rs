@@ -1,4 +1,4 @@
-//! MCP servers at the prompt of a real pseudo-terminal: approved, renamed, tried again, and ended in peace.
+//! MCP servers at the prompt of a real pseudo-terminal: approved, renamed, retried, and ended gracefully.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -19,7 +19,7 @@ use testkit::{
 /// A prompt whose settings name a server `kit`.
 fn prompt(home: &Home, server: &Loopback, arguments: &[&str], size: (u16, u16)) -> Screen {
     let mut command = PROVIDERS[0].command(home, server, &[&["chat"], arguments].concat());
-    // Without colours there are no hints, which would be taken for typed text.
+    // Without colours there are no hints, which would look like typed text.
     command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
     let screen = Screen::start(command, size);
     screen.prompt();
@@ -36,7 +36,7 @@ fn add(home: &Home, words: &[&str]) {
     home.out(&[&["mcp", "add", "kit"], words].concat());
 }
 
-/// A call shows what it is and asks, also on a narrow terminal; its result is one line that can be opened.
+/// A call shows its effect and asks, even on a narrow terminal; its result is one line that can be opened.
 #[test]
 fn a_call_is_approved_on_a_narrow_terminal() {
     let (home, server) = (Home::new("sqlite"), Loopback::start(Config::default()));
@@ -89,7 +89,7 @@ fn tools_are_renamed_in_the_middle() {
     home.verifies();
 }
 
-/// The prompt is there while a server is still starting, and says so when it is asked.
+/// The prompt appears while a server is still starting, and says so on request.
 #[test]
 fn the_prompt_waits_for_no_server() {
     let (home, server) = (Home::new("sqlite"), Loopback::start(Config::default()));
@@ -141,7 +141,7 @@ fn a_server_that_did_not_start_is_tried_again() {
     leave(&screen);
 }
 
-/// At the end, a server's input ends first. It has a moment for its own things, and nobody waits for it.
+/// At the end, a server's input ends first. The server then has a moment to clean up, and the user does not wait for it.
 #[test]
 fn a_server_may_tidy_up() {
     let (home, server) = (Home::new("sqlite"), Loopback::start(Config::default()));

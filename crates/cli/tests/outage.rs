@@ -1,4 +1,4 @@
-//! A server that is away, refuses, or has the wrong tables, from outside: nothing that is said is lost, and the reason is told.
+//! A server that is unreachable, refuses, or has the wrong tables, from outside: no message is lost, and the reason is shown.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -72,7 +72,7 @@ fn a_prompt_goes_on_while_the_server_is_down() {
     }
 }
 
-/// Whether or not the server was ever reached, and whatever the scope.
+/// Whether or not the server was ever reached, and with any scope.
 #[test]
 fn one_message_while_the_server_is_down_is_delivered_later() {
     let Some(server) = own(&[]) else { return };
@@ -149,7 +149,7 @@ fn a_database_with_other_tables_is_refused_before_anything_is_asked() {
     }
 }
 
-/// What one process says while others go on in the same conversation is there once, or it was refused.
+/// A message of one process, while others write to the same conversation, is either stored once or refused.
 #[test]
 fn processes_in_one_conversation_lose_nothing() {
     let Some(server) = shared() else { return };
@@ -229,4 +229,43 @@ fn what_a_server_does_not_take_now_is_kept_with_the_reason() {
     server.psql(&database, "DELETE FROM rejoin.schema_version WHERE version = 99").unwrap();
     assert_eq!(home.lines(&["list", "--json"]).len(), 2);
     assert_eq!(unsaved(&home).len(), 0);
+}
+
+/// Several messages in one conversation while the server refuses to write, each by a process of its own: none is lost. It does not
+/// matter why the server refuses.
+#[test]
+fn several_messages_that_a_server_refuses_are_all_kept() {
+    let Some(server) = shared() else { return };
+    let database = server.database();
+    let home = home_at(server.address(&database));
+    home.out(&chat(&[], "my name is Ann"));
+    let only_reads = |on: &str| {
+        let set = format!("ALTER DATABASE {database} SET default_transaction_read_only = {on}");
+        server.psql("postgres", &set).unwrap();
+    };
+    let refuses = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$; \
+                   CREATE TRIGGER refuse BEFORE INSERT ON rejoin.entry FOR EACH ROW EXECUTE FUNCTION refuse()";
+    for (refuse, accept, messages) in [
+        (&(|| only_reads("on")) as &dyn Fn(), &(|| only_reads("off")) as &dyn Fn(), ["one", "two", "three"]),
+        (
+            &|| _ = server.psql(&database, refuses).unwrap(),
+            &|| _ = server.psql(&database, "DROP TRIGGER refuse ON rejoin.entry").unwrap(),
+            ["four", "five", "six"],
+        ),
+    ] {
+        refuse();
+        for message in messages {
+            let ran = home.run(&["chat", message]);
+            assert_eq!(ran.code, 1, "{message}: {}", ran.err);
+            has(&ran.err, &["it is kept in"]);
+        }
+        assert_eq!(unsaved(&home).len(), 3);
+        accept();
+        home.out(&["list"]);
+        assert_eq!(unsaved(&home).len(), 0);
+        for message in messages {
+            assert!(!home.lines(&["history", "search", message, "--json"]).is_empty(), "{message}");
+        }
+    }
+    home.out(&["verify"]);
 }

@@ -1,4 +1,4 @@
-//! Where agents keep their sessions: `doctor` and `import` find them there, `move` puts them there, and an import is taken back.
+//! The places of agents' sessions: `doctor` and `import` find them there, `move` puts them there, and an import can be undone.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -32,7 +32,7 @@ fn agents() -> Home {
     for agent in TAKING.iter().filter(|agent| **agent != "opencode") {
         home.out(&["move", &source, "--to", agent]);
     }
-    // What other programs wrote, by its form only.
+    // The output of other programs, in form only.
     home.file(
         ".copilot/session-state/s1/events.jsonl",
         concat!(
@@ -100,7 +100,7 @@ fn doctor_looks_where_each_agent_keeps_its_sessions() {
     );
 }
 
-/// What becomes of the broken sessions in a folder: the state and the dialect of each file.
+/// The broken sessions in a folder: the state and the dialect of each file.
 fn states(home: &Home, folder: &str) -> Vec<(String, String, Value)> {
     let ran = home.run(&["doctor", "--json", &home.path(folder).display().to_string()]);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
@@ -256,7 +256,7 @@ fn doctor_says_what_each_agent_does_about_a_broken_session() {
         .into();
     assert_eq!(tasks, [mended, refused]);
 
-    // People get the provider's words, and `check` says the same of one session.
+    // People get the provider's words, and `check` gives the same verdict on one session.
     let path = |name: &str| home.path(&format!("broken/{name}")).display().to_string();
     has(
         &home.run(&["doctor", &path("gemini-open.jsonl"), "--agent", "gemini-cli"]).out,
@@ -291,7 +291,7 @@ fn doctor_names_a_way_out_of_what_it_cannot_tell() {
     has(
         &home.run(&["doctor", &path]).out,
         &[
-            "broken; rejoin cannot tell what its agent does about that, unanswered-call",
+            "broken; rejoin does not know whether its agent mends it, unanswered-call",
             "1 of 1 are broken, and rejoin cannot tell what their own agents do about that (in the table: unclear; iFlow).",
             "rejoin move PATH --to codex ",
         ],
@@ -321,7 +321,7 @@ fn a_changed_file_with_old_messages_is_taken() {
             "\n"
         ),
     );
-    // What a person saved with a name in Gemini CLI is one of its sessions.
+    // A session that a person saved under a name in Gemini CLI counts as one of its sessions.
     home.file(
         ".gemini/tmp/p/checkpoint-tag.json",
         r#"[{"role":"user","parts":[{"text":"hello gemini"}]},{"role":"model","parts":[{"text":"hello person"}]}]"#,
@@ -379,7 +379,7 @@ const CLAUDE: &str = concat!(
     "\n"
 );
 
-/// A task folder hides no session of another agent: neither those around it nor those in it.
+/// A task folder hides no session of another agent, neither around it nor in it.
 #[test]
 fn sessions_of_several_agents_in_one_folder_are_all_found() {
     let rollout = fs::read_to_string("../../examples/rollout.jsonl").unwrap();
@@ -470,7 +470,7 @@ fn an_import_is_taken_back() {
         let after = home.out(&["history", "show", &id]);
         assert_ne!(before, after);
 
-        // What had grown is as it was; importing again brings it back.
+        // The conversation that had grown has its former head; importing again brings the rest back.
         has(&home.out(&["import", "--undo"]), &[&id, "restored"]);
         assert_eq!(home.out(&["history", "show", &id]), before);
         home.out(&["import", &part]);
@@ -479,7 +479,7 @@ fn an_import_is_taken_back() {
         assert_eq!(home.out(&["history", "show", &id]), before);
         home.out(&["verify"]);
 
-        // The import before that one brought the conversation: it goes, unless it went on.
+        // The previous import had added the conversation: it is deleted, unless entries were added since.
         home.out(&["history", "rename", &id, "Mine"]);
         let ran = home.run(&["import", "--undo"]);
         assert_eq!(ran.code, 1, "{}", ran.err);
@@ -546,7 +546,7 @@ impl Drop for Watching {
     }
 }
 
-/// What an agent writes is imported while it writes, from files and from databases.
+/// An agent's session is imported while the agent writes it, from files and from databases.
 #[test]
 fn what_is_written_is_imported_as_it_is_written() {
     let home = Home::new("sqlite");
@@ -580,6 +580,6 @@ fn what_is_written_is_imported_as_it_is_written() {
     goose.execute("INSERT INTO messages VALUES(2,'m2','20261116_1','assistant','[{\"type\":\"text\",\"text\":\"hello person\"}]',2,'{}')", []).unwrap();
     assert_eq!(watching.next()["messages"], 2);
     drop(watching);
-    // Search covers what was imported.
+    // A search covers imported conversations.
     has(&home.out(&["history", "search", "hello copilot"]), &["hello copilot"]);
 }

@@ -26,14 +26,14 @@ fn spawn(command: std::process::Command) -> Screen {
     Screen::start(command, (100, 40))
 }
 
-/// Presses Ctrl-C, and waits for what is said to it and for the next prompt.
+/// Presses Ctrl-C, and waits for the reaction and for the next prompt.
 fn interrupted(session: &mut Screen, says: &str) {
     session.send(STOP);
     session.expect(says);
     session.prompt();
 }
 
-/// S3-03: a prompt on a terminal; each line is a turn; Ctrl-D leaves; what was said is there for the next process.
+/// S3-03: a prompt on a terminal; each line is a turn; Ctrl-D leaves; the next process sees all messages.
 #[test]
 fn lines_are_turns() {
     let home = Home::new("sqlite");
@@ -51,14 +51,14 @@ fn lines_are_turns() {
     session.send(LEAVE);
     session.end();
     assert_eq!(home.out(&["chat", "What's my name?"]), "Your name is Alice.\n");
-    // What was commanded is part of the history, and no part of what a model sees.
+    // Commands are part of the history, but not of what a model sees.
     let shown = home.out(&["history", "show", "@"]);
     assert!(shown.contains("/help") && !shown.contains("/nosuch"), "{shown}");
     assert!(!home.out(&["convert", "@", "--to", "openai-chat"]).contains("/help"));
 }
 
-/// S0-54, S3-67: what people try by hand. Commands at the prompt; the list, the history, its raw form and the newest five messages;
-/// a conversation with an orphan; twenty messages in a row, pruned, compacted and resumed.
+/// S0-54, S3-67: the things that people try by hand. Commands at the prompt; the list, the history, its raw form and the newest
+/// five messages; a conversation with an orphan; twenty messages in a row, pruned, compacted and resumed.
 #[test]
 fn what_people_try_by_hand() {
     for store in support::STORES {
@@ -97,7 +97,8 @@ fn what_people_try_by_hand() {
 /// S2-48: on a terminal, `resume` shows the last exchange, names the calls without a result, and asks what to do about them.
 #[test]
 fn resume_asks_about_calls_without_a_result() {
-    // What is left out is decided at once, also for later; what is shown as interrupted is said when it is sent.
+    // Leaving calls out is decided immediately, also for later turns; showing them as interrupted is recorded with the next
+    // request.
     for (answer, at_once, noted) in [
         ("k", false, "shown to the model as interrupted"),
         ("l", true, "left out from now on; the history keeps them"),
@@ -156,7 +157,7 @@ fn control_c_leaves_when_pressed_twice_on_an_empty_line() {
     assert_eq!(said[0]["content"], "my name is Alice", "what was cleared was not said");
 }
 
-/// While a turn runs, Ctrl-C stops the turn, and the prompt is there again.
+/// While a turn runs, Ctrl-C stops the turn, and the prompt appears again.
 #[test]
 fn control_c_stops_a_turn() {
     let server = slow_server();
@@ -176,7 +177,7 @@ fn control_c_stops_a_turn() {
     assert_eq!(said[1]["interrupted"], true, "{said:?}");
 }
 
-/// A waiting prompt holds no lock: two prompts take turns, and each shows what the other added.
+/// A waiting prompt holds no lock: two prompts take turns, and each shows the other's messages.
 #[test]
 fn two_prompts_take_turns_in_one_conversation() {
     Home::each(|home| {
@@ -344,7 +345,7 @@ fn shown_output_is_not_repeated() {
     session.end();
 }
 
-/// What is erased or deleted does not come back at the prompt, in whatever folder it was typed.
+/// Erased or deleted text does not come back at the prompt, in whichever folder it was typed.
 #[test]
 fn erased_messages_are_forgotten_by_the_prompt() {
     let home = Home::new("sqlite");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rejoin::{
     Conversation,
     engine::{New, SystemClock},
-    record::{Content, Raw, content::Context},
+    record::{Content, Raw, content::RecordedContext},
     store::Store,
 };
 use support::{
@@ -41,7 +41,7 @@ fn a_turn_works_on_every_provider() {
         nothing_was_refused(&server, &label);
         let second = ask(&home, &server, provider, &["chat", "tools:1 think and again"]);
         assert_eq!(second.code, 0, "{label}: {}", second.err);
-        // The same provider without a flag: it is recorded.
+        // The same provider without a flag, because it is recorded.
         let mut command = home.command(&["resume", "@", "think once more"]);
         with_keys(&mut command, &server);
         let third = Ran::of(command.output().unwrap());
@@ -68,7 +68,7 @@ fn one_conversation_goes_through_all_providers() {
     });
 }
 
-/// What a provider issued goes back to it, byte for byte, also after a new process and after turns on other providers.
+/// Reasoning goes back to the provider that issued it, byte for byte, also after a new process and after turns on other providers.
 #[test]
 fn reasoning_goes_back_to_who_issued_it() {
     let server = Loopback::start(Config::default());
@@ -107,7 +107,8 @@ fn reasoning_goes_back_to_who_issued_it() {
     }
 }
 
-/// An address with or without the version of the API leads to the provider; what is not there is said once, in its own words.
+/// An address with or without the version of the API reaches the provider; a missing path is reported once, in the provider's
+/// words.
 #[test]
 fn an_address_may_lack_the_version() {
     let server = Loopback::start(Config::default());
@@ -146,12 +147,12 @@ fn went_to(home: &Home, target: &str) -> String {
     let store: Arc<dyn Store> = home.open().into();
     let mut conversation =
         Conversation::create_with_clock(store, Arc::new(SystemClock), &New::default(), "test");
-    let context = Context { system: None, tools: None, target: Some(Raw::new(target)) };
+    let context = RecordedContext { target: Some(Raw::new(target)), ..RecordedContext::default() };
     conversation.append(&Content::Context(context));
     conversation.id().to_string()
 }
 
-/// A conversation from elsewhere names an address: no key goes there before a person says so, whatever it looks like.
+/// A conversation from another machine names an address: no key is sent there before the user agrees.
 #[test]
 fn no_key_goes_where_a_conversation_says() {
     for url in
@@ -168,7 +169,7 @@ fn no_key_goes_where_a_conversation_says() {
     }
 }
 
-/// An address that is set has what it needs; written down, it has neither password nor what follows a question mark.
+/// A set address is used in full; in records and output it has neither password nor query.
 #[test]
 fn a_set_address_keeps_its_password() {
     let server = Loopback::start(Config::default());
@@ -198,7 +199,7 @@ fn a_set_address_keeps_its_password() {
     assert!(!home.out(&["history", "export", &id, "--to", "jsonl"]).contains("do-not-tell"));
 }
 
-/// Names that a conversation brings along steer no terminal, in what is said and in errors.
+/// Names from a conversation cannot control the terminal, in output and in errors.
 #[test]
 fn names_of_others_steer_no_terminal() {
     let home = Home::new("jsonl");

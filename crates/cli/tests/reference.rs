@@ -1,4 +1,4 @@
-//! The reference pages are made from the registries. `cargo xtask docs` writes them; here they must be what it would write.
+//! The reference pages are generated from the registries. `cargo xtask docs` writes them; these tests compare them with its output.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -61,7 +61,9 @@ fn formats() -> String {
     let mut page = format!("{MADE}# Formats\n\n");
     page.push_str(
         "What conversations are read from and written to. The format of a file is told by what is in it;\n\
-         `--from FORMAT` says it where that fails. A dialect's name after `--to` always means a request body.\n\n\
+         `--from FORMAT` says it where that fails. A dialect's name after `--to` always means a request body.\n\
+         A file may be packed: with gzip or zstd, or as the only session in a zip archive. What was cut off is read as\n\
+         far as it is complete.\n\n\
          | format | what it is | read | written |\n|---|---|---|---|\n",
     );
     for format in FORMATS {
@@ -95,7 +97,7 @@ fn rules() -> String {
     page
 }
 
-/// What `--help` says, command by command.
+/// The output of `--help`, command by command.
 fn cli() -> String {
     let mut page = format!("{MADE}# The command line\n\n");
     page.push_str(
@@ -127,7 +129,7 @@ fn cli() -> String {
     page
 }
 
-/// What is said on stderr when something cannot be done.
+/// The messages on stderr when a command fails.
 const ERRORS: &str = r#"
 ## What is said when something goes wrong
 
@@ -148,7 +150,7 @@ One line says what, a `hint:` what to do. The texts in this table are fixed; `�
 Related: [when something is wrong with the store](../guides/recovery.md), [findings](rules.md).
 "#;
 
-/// S0-19: the page lists what is said of a store that cannot be read, and of the other troubles with one.
+/// S0-19: the page lists the messages about a store that cannot be read, and about other troubles with a store.
 #[test]
 fn the_page_lists_what_is_said_when_something_goes_wrong() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +174,7 @@ fn the_page_lists_what_is_said_when_something_goes_wrong() {
         run(&["history", "show", "@"], "jsonl:other").1,
         run(&["new"], "jsonl:file").1,
     ];
-    // That this is on the page is what the test above sees to.
+    // The test above makes sure that they are on the page.
     let lines: Vec<&str> = ERRORS
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
@@ -180,7 +182,7 @@ fn the_page_lists_what_is_said_when_something_goes_wrong() {
         .collect();
     for words in &said {
         let first = words.lines().next().unwrap().strip_prefix("error: ").unwrap();
-        // A row is what is said, with `…` for what differs.
+        // A row is a message, with `…` for the parts that differ.
         let fits = |row: &&&str| {
             let mut rest = first;
             row.split('…').all(|piece| match rest.split_once(piece) {
@@ -204,7 +206,7 @@ fn the_page_lists_what_is_said_when_something_goes_wrong() {
 fn commands(help: &str) -> Vec<String> {
     let list =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What a long line goes on with is indented further.
+    // The continuation of a long line is indented further.
     let names = list.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     let names = names.filter_map(|rest| rest.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_owned).collect()

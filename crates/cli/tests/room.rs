@@ -1,4 +1,4 @@
-//! Conversations that are made to fit their model's window: `compact`, `uncompact`, `prune`, `history pin`, and the settings.
+//! Fitting conversations into their model's window: `compact`, `uncompact`, `prune`, `history pin`, and the settings.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -59,12 +59,22 @@ fn compact_and_uncompact() {
         let after = view(&home);
         assert!(after.contains("Summary of earlier conversation:"), "{after}");
         assert!(after.len() < before.len());
+        // A file holds what the model sees. It keeps its title, and the messages that are not in it are counted.
+        let markdown = home.run(&["convert", "@", "--to", "markdown"]);
+        support::has(&markdown.out, &["# my dog is called Rex\n"]);
+        support::has(
+            &markdown.err,
+            &["note: left out ", " messages that the model no longer sees", "`--to jsonl`"],
+        );
+        let exported = home.run(&["history", "export", "@", "--to", "openai-chat"]);
+        support::has(&exported.err, &[" messages that the model no longer sees"]);
+        assert_eq!(home.run(&["history", "export", "@"]).err.matches("no longer sees").count(), 0);
         // The record keeps every word, and finds it.
         let all = said(&home, &["history", "show", "@"]);
         assert!(all.contains("my dog is called Rex") && all.contains("what is 1 * 37?"));
         assert!(said(&home, &["history", "search", "Rex"]).contains("Rex"));
         assert_eq!(said(&home, &["verify"]).matches("changed").count(), 0);
-        // The next turn goes on from the summary.
+        // The next turn continues from the summary.
         assert!(said(&home, &["chat", "what is 2 + 2?"]).contains('4'));
         assert_eq!(object(&home, &["uncompact", "@", "--dry-run", "--json"])["changed"], false);
         assert_eq!(object(&home, &["uncompact", "@", "--json"])["changed"], true);
@@ -101,7 +111,7 @@ fn prune_leaves_notes() {
     said(&home, &["chat", "-p", "offline", "--new", "read `long.txt`"]);
     said(&home, &["chat", "what is 1 + 1?"]);
     let nothing = home.run(&["prune", "@"]);
-    assert!(nothing.err.contains("No result has to go"), "{}", nothing.err);
+    assert!(nothing.err.contains("No result needs to be removed"), "{}", nothing.err);
     let plan = object(&home, &["prune", "@", "--keep-last", "0", "--dry-run", "--json"]);
     assert_eq!((plan["changed"].as_bool(), plan["pruned"].as_u64()), (Some(false), Some(1)), "{plan}");
     assert!(view(&home).contains("a line of a long file"));
@@ -111,7 +121,7 @@ fn prune_leaves_notes() {
     assert!(said(&home, &["history", "show", "@"]).contains("a line of a long file"));
 }
 
-/// The settings of `compact` share a table with those below it, in whatever order they are set.
+/// The setting `compact` shares a table with the settings below it, in whatever order they are set.
 #[test]
 fn settings_below_a_setting() {
     let home = Home::new("sqlite");
@@ -133,7 +143,7 @@ fn settings_below_a_setting() {
     }
 }
 
-/// A compaction that is killed at any moment is there as a whole, or not at all; nothing else changes, and the store verifies.
+/// A compaction that is killed at any moment is either complete or missing; nothing else changes, and the store verifies.
 #[test]
 fn killed_compactions_never_show_in_halves() {
     for store in support::STORES {

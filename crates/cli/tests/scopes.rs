@@ -13,7 +13,7 @@ fn with<'a>(scope: &[&'a str], rest: &[&'a str]) -> Vec<&'a str> {
     [rest, scope].concat()
 }
 
-/// S4-01, S4-19: each user goes on in their own conversation, sees only that, and finds only what was said there.
+/// S4-01, S4-19: each user continues their own conversation, sees only that, and finds only its messages.
 #[test]
 fn users_do_not_see_each_other() {
     Home::each(|home| {
@@ -60,7 +60,7 @@ fn users_do_not_see_each_other() {
     });
 }
 
-/// Two users import the same file, and each has a conversation of their own, also after a second import. A fork stays with its user.
+/// Two users import the same file, and each gets a separate conversation, even after a second import. A fork stays with its user.
 #[test]
 fn what_users_import_and_fork_is_theirs() {
     Home::each(|home| {
@@ -138,7 +138,7 @@ fn bot_database() -> Option<(&'static testkit::postgres::Server, String)> {
     Some((server, database))
 }
 
-/// S4-18, S4-23, S4-29: the tables of a bot are imported while it runs, with their scopes; again, and only what is new is added.
+/// S4-18, S4-23, S4-29: the tables of a bot are imported while it runs, with their scopes; a second import adds only new messages.
 #[cfg(unix)]
 #[test]
 fn the_tables_of_a_bot_are_imported_as_they_are() {
@@ -157,10 +157,10 @@ fn the_tables_of_a_bot_are_imported_as_they_are() {
     server.psql(&database, "INSERT INTO conversation_history (user_id, channel_id, message_type, content) VALUES ('bob', 'red', 'user', 'again')").unwrap();
     has(&home.run(&["import", &address]).err, &["0 new, 1 grown, 2 as before"]);
     has(&home.out(&["history", "show", "@1", "--scope", "user=bob"]), &["hello", "again"]);
-    // The server keeps what it has, so an import from it can be undone.
+    // The server keeps its data, so an import from it can be undone.
     home.out(&["import", "--undo"]);
     assert!(!home.out(&["history", "show", "@1", "--scope", "user=bob"]).contains("again"));
-    // Into the database itself, whose view of the same name is not a table of the bot.
+    // Import into the same database, whose view of the same name is not a table of the bot.
     let own = ["--store", &address, "import", &address];
     home.out(&own);
     has(&home.run(&own).err, &["3 as before"]);
@@ -213,7 +213,7 @@ fn the_view_shows_the_function_columns_of_imported_rows() {
         .replace(r#""{\"name\":\"stock\",\"arguments\":\"{}\"}""#, r#"{"name": "stock", "arguments": "{}"}"#);
     assert!(expected.contains("price") && expected.contains(r#"{"name": "stock""#), "{expected}");
     assert_eq!(of("rejoin.conversation_history"), expected);
-    // What new messages call is in `tool_calls`.
+    // The calls of new messages are in `tool_calls`.
     let others = "SELECT count(*) FROM rejoin.conversation_history WHERE user_id <> 'eve' AND (function_calls IS NOT NULL OR function_results IS NOT NULL)";
     assert_eq!(server.psql(&database, others).unwrap(), "0");
     // As an older version left it.

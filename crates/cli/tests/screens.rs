@@ -68,7 +68,7 @@ fn leave(screen: &Screen) {
     assert!(!screen.marks_pastes(), "the terminal is as it was");
 }
 
-/// Keys edit the line, wide characters included, and the record gets what the screen shows.
+/// Keys edit the line, including wide characters, and the record gets the text on the screen.
 #[test]
 fn a_line_is_edited() {
     let (home, screen) = opened();
@@ -82,7 +82,7 @@ fn a_line_is_edited() {
     assert_eq!(left(&screen, &home), ["my name is Älïc語e本", "plain"]);
 }
 
-/// What was sent before comes back with the arrow keys, as a hint and by search, in this folder, and never a key.
+/// Messages sent earlier come back with the arrow keys, as a hint and by search, in this folder; keys never do.
 #[test]
 fn messages_come_back() {
     let (home, screen) = opened();
@@ -146,7 +146,7 @@ fn words_are_completed() {
     leave(&screen);
 }
 
-/// Alt-Enter, a backslash and an open fence begin another line; what is sent is one message.
+/// Alt-Enter, a backslash and an open fence begin another line; the lines are sent as one message.
 #[test]
 fn messages_have_lines() {
     let (home, screen) = opened();
@@ -157,8 +157,8 @@ fn messages_have_lines() {
     assert_eq!(left(&screen, &home), ["one\ntwo\nthree", "```\ncode\n```"]);
 }
 
-/// A paste is one message, however long; a long one is a mark in the line. Nothing in it steers the terminal or reaches the record
-/// as an escape sequence, and what is not UTF-8 has a replacement.
+/// A paste is one message, however long; a long one is a mark in the line. Nothing in it controls the terminal or is recorded as an
+/// escape sequence, and invalid UTF-8 is replaced.
 #[test]
 fn pastes_are_one_message() {
     let (home, mut screen) = opened();
@@ -210,7 +210,7 @@ fn typed_bytes_that_are_not_text() {
     assert_eq!(left(&screen, &home), ["caf\u{fffd} \u{fffd}\u{fffd}x\u{fffd}", "2+2"]);
 }
 
-/// What was typed while a turn ran is there afterwards, line by line.
+/// Lines typed while a turn ran are used afterwards, one by one.
 #[test]
 fn typing_ahead_is_not_lost() {
     let server = slow_server();
@@ -333,7 +333,7 @@ fn markdown(size: (u16, u16), environment: &[(&str, &str)]) -> (Home, Screen) {
 /// The answer between the message and the line about the turn.
 fn answer(screen: &Screen) -> String {
     let all = screen.all();
-    // A terminal of a test shows what is typed only if the program does.
+    // In a test terminal, typed text is shown only if the program shows it.
     let after = all.split_once("› go\n").or_else(|| all.split_once("› ")).unwrap().1;
     let lines: Vec<&str> = after.lines().take_while(|line| !line.contains("tokens in")).collect();
     lines.join("\n")
@@ -500,7 +500,8 @@ fn a_conversation_is_picked() {
     }
 }
 
-/// The commands of the prompt work in the line editor: /resume opens the picker, and the prompt goes on in what was picked.
+/// The commands of the prompt work in the line editor: /resume opens the picker, and the prompt switches to the picked
+/// conversation.
 #[test]
 fn commands_in_the_editor() {
     let home = Home::new("sqlite");
@@ -519,7 +520,7 @@ fn commands_in_the_editor() {
     leave(&screen);
 }
 
-/// At 40 columns, what /history and /branches show is broken between words.
+/// At 40 columns, the output of /history and /branches is broken between words.
 #[test]
 fn the_history_is_broken_between_words() {
     let home = Home::new("sqlite");
@@ -564,7 +565,7 @@ fn a_dumb_terminal_picks_by_number() {
     screen.until("1 to 3");
     screen.send("\r");
     assert_eq!(screen.end(), 0);
-    // Nothing to pick from is what it was.
+    // Without conversations there is nothing to pick, and `resume` fails.
     let empty = Home::new("sqlite");
     let screen = start(&empty, &["resume"], SIZE, &[]);
     assert_eq!(screen.end(), 1);

@@ -1,5 +1,5 @@
-//! What can be said at the prompt besides messages, on a real pseudo-terminal: /commands, files, commands by hand, and what is asked
-//! before the first prompt.
+//! The prompt on a real pseudo-terminal, apart from plain messages: /commands, files, commands by hand, and the questions before
+//! the first prompt.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -36,7 +36,7 @@ impl Prompt {
     }
 
     fn spawn(mut command: std::process::Command) -> Self {
-        // What is typed here is what counts. The line editor has its own tests, in `screens.rs`.
+        // This tests the commands and not the line editor, which has its own tests in `screens.rs`.
         command.env("TERM", "dumb").env("SHELL", "/bin/sh");
         let mut session = OsSession::spawn(command).unwrap();
         session.set_expect_timeout(Some(Duration::from_secs(30)));
@@ -48,13 +48,13 @@ impl Prompt {
         String::from_utf8_lossy(found.before()).into_owned()
     }
 
-    /// Types a line, and gives what is printed until the next prompt.
+    /// Types a line, and returns the output until the next prompt.
     fn say(&mut self, line: &str) -> String {
         self.0.send_line(line).unwrap();
         self.expect("›")
     }
 
-    /// The same, with what must be printed.
+    /// Types a line, and checks for parts of the output.
     fn says(&mut self, line: &str, parts: &[&str]) {
         has(&self.say(line).replace("\r\n", "\n"), parts);
     }
@@ -105,7 +105,7 @@ fn commands_work_and_are_recorded() {
             ("3+3", &["3+3 = 6"]),
             ("/compact the names", &["The record keeps every word"]),
             ("/uncompact", &["after"]),
-            ("/prune", &["No result has to go"]),
+            ("/prune", &["No result needs to be removed"]),
             ("/stats", &["By model", "By tool"]),
             ("/export", &["## User", "my name is Alice"]),
             ("/export kept.md", &["written to kept.md"]),
@@ -161,7 +161,7 @@ fn commands_before_the_first_message_are_recorded() {
             "exit",
         ];
         assert_eq!(said, parts.map(|part| format!("User executed command: {part}")));
-        // The next prompt goes on in it.
+        // The next prompt continues it.
         let mut prompt = Prompt::with(home.command(&["--color", "never", "chat", "--provider", "offline"]));
         prompt.says("my name is Bob", &["your name is Bob"]);
         prompt.leave();
@@ -184,8 +184,8 @@ fn commands_are_not_recorded_when_that_is_off() {
     assert_eq!(contents(&home).len(), 2, "{:?}", contents(&home));
 }
 
-/// B12, B13, S0-30: a failed command has its result; an unknown one is neither sent nor recorded; a key is never recorded, and the log
-/// says what is.
+/// B12, B13, S0-30: a failed command has a result; an unknown one is neither sent nor recorded; a key is never recorded, and the
+/// log shows which commands are.
 #[test]
 fn failures_are_recorded_and_keys_are_not() {
     let home = Home::new("jsonl");
@@ -199,7 +199,7 @@ fn failures_are_recorded_and_keys_are_not() {
     prompt.says("/pin x", &["invalid value 'x'"]);
     prompt.says(
         "/provider openai sk-proj-abcdef1234567890",
-        &["that looks like a key", "Persisted special command: /provider openai [key], result_length="],
+        &["this looks like a key", "Persisted special command: /provider openai [key], result_length="],
     );
     prompt.says("/nosuch/path is broken", &[]);
     prompt.says("/title about plainwords", &["is now called"]);
@@ -340,7 +340,7 @@ fn rewinding_restores_files() {
 #[test]
 fn the_prompt_switches_conversations() {
     Prompt::each(|home, mut prompt| {
-        prompt.says("/new", &["new already"]);
+        prompt.says("/new", &["still empty"]);
         prompt.says("/title The first", &["is now called: The first"]);
         prompt.say("my name is Alice");
         let first = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
@@ -408,7 +408,7 @@ fn commands_by_hand() {
     );
 }
 
-/// `@path` puts a file into the message: text under its name, an image as an image. The conversation goes on without the file.
+/// `@path` puts a file into the message: text with its name, an image as an image. The conversation continues without the file.
 #[test]
 fn files_in_messages() {
     let home = Home::new("sqlite");
@@ -436,15 +436,16 @@ fn files_in_messages() {
             "look at @src/a.rs and @pic.png, @big.log, @src/a.rs and @nowhere",
         ],
     );
-    // Where images are not taken, the path stays.
+    // If images are not accepted, the path stays in the text.
     home.file("here/pic.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01");
     let mut prompt =
         Prompt::with(home.command(&["--color", "never", "chat", "--new", "--provider", "offline"]));
-    prompt.says("what is @pic.png", &["it is an image, and who answers now takes none"]);
+    prompt.says("what is @pic.png", &["it is an image, and the current model takes none"]);
     prompt.leave();
 }
 
-/// S3-28, S3-68: AGENTS.md is part of the instructions, said once, recorded, read again when it changes, and survives compaction.
+/// S3-28, S3-68: AGENTS.md is part of the instructions, reported once, recorded, read again when it changes, and survives
+/// compaction.
 #[test]
 fn instructions_of_the_project() {
     let home = Home::new("jsonl");
@@ -481,7 +482,7 @@ fn instructions_of_the_project() {
     let body = String::from_utf8(server.requests().pop().unwrap().body.to_vec()).unwrap();
     has(&body, &["Summary of earlier conversation:", "Speak like a captain.", "You are rejoin"]);
     home.out(&["chat", "--provider", "offline", "6+6"]);
-    // What the user says takes the place of the usual instructions, not of the project's.
+    // The user's instructions replace the default ones, but not those of the project.
     home.out(&["chat", "--system", "Be brief.", "6+6"]);
     home.out(&["chat", "7+7"]);
     let sent = home.out(&["convert", "@", "--to", "openai-chat"]);
@@ -503,6 +504,23 @@ fn usual_instructions_can_be_replaced() {
     home.out(&["chat", "3+3"]);
     let sent = home.out(&["convert", "@", "--to", "openai-chat"]);
     assert!(sent.contains("Be a poet.") && !sent.contains("You are rejoin"), "{sent}");
+}
+
+/// Instructions are taken from the record as they were given, even if they look like rejoin's own.
+#[test]
+fn instructions_with_our_heading_stay_whole() {
+    let home = Home::new("sqlite");
+    home.file("here/.git/HEAD", "ref: refs/heads/main\n");
+    home.file("here/AGENTS.md", "Speak like a pirate.\n");
+    let own = "You are rejoin, an agent that helps a person with the work in one folder of their machine.\n\n\
+               # Instructions of this project\n\nNever name a colour.";
+    home.out(&["chat", "--provider", "offline", "--system", own, "2+2"]);
+    home.file("here/AGENTS.md", "Speak like a sailor.\n");
+    home.out(&["chat", "3+3"]);
+    let sent = home.out(&["convert", "@", "--to", "openai-chat"]);
+    has(&sent, &["Never name a colour.", "Speak like a sailor."]);
+    assert!(!sent.contains("pirate") && !sent.contains("Look before you act"), "{sent}");
+    home.verifies();
 }
 
 /// The first start without a key asks who should answer; later ones do not, and a script is never asked.
@@ -565,7 +583,7 @@ fn an_interrupted_conversation_is_offered() {
     prompt.expect("›");
     prompt.leave();
     let chat = || Prompt::spawn(home.command(&["--color", "never", "chat", "--provider", "offline"]));
-    // It is the active conversation: Enter goes on.
+    // It is the active conversation: Enter continues.
     let mut prompt = chat();
     prompt.expect("The last turn was interrupted: Enter continues it.");
     prompt.expect("›");

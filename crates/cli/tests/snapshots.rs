@@ -1,6 +1,6 @@
-//! What each command prints, word for word: a few cases a command, for wiring and wording.
+//! The exact output of each command: a few cases per command, for wiring and wording.
 //!
-//! To accept new words: `cargo insta test --accept -p rejoin-cli --test snapshots` (`cargo install cargo-insta`), then read the diff.
+//! To accept changes: `cargo insta test --accept -p rejoin-cli --test snapshots` (`cargo install cargo-insta`), then read the diff.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use support::{BROKEN, Home, SOUND};
 
-/// What a command prints and how it ends, with what differs from run to run under a name.
+/// The output and exit code of a command, with names in place of values that differ from run to run.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let ran = home.run(arguments);
     let mut shown = ran.out.trim_end().to_owned();
@@ -84,7 +84,7 @@ fn named(text: &str) -> String {
     words.map(named).collect()
 }
 
-/// A home with a broken and a sound conversation. Both were said at a fixed time, so lists look the same on any day.
+/// A home with a broken and a sound conversation. Both have fixed times, so lists look the same on any day.
 fn filled() -> (Home, String, String) {
     let home = Home::new("sqlite");
     let broken = home.import("broken.json", BROKEN);
@@ -448,7 +448,7 @@ fn history_changes() {
     assert_snapshot!(shown(&home, &["history", "erase", &broken, "--message", "0", "--yes"]), @r#"
 
     --- on standard error
-    conv_1: the content of 1 message is gone, hashes stay.
+    conv_1: the content of 1 message is erased; its hashes stay.
     "#);
     assert_snapshot!(shown(&home, &["history", "delete", &broken, "--dry-run"]), @r#"
     Would delete conv_1 (Files, 4 messages):
@@ -491,7 +491,7 @@ fn verify() {
     assert_snapshot!(shown(&home, &["verify"]), @r#"sound: 2 conversations with 14 entries: everything is as it was when it was saved."#);
     home.damage("still there?", "still where?");
     assert_snapshot!(shown(&home, &["verify"]), @r#"
-    error in conv_1, row 4: entry [entry] is not what it was when it was appended
+    error in conv_1, row 4: entry [entry] has changed since it was appended
     error in conv_1: 1 of its 7 entries is missing
     damaged: 2 conversations with 13 entries: 2 problems found. Everything else can be read: `rejoin history show ID`.
     --- exit code 1
@@ -737,17 +737,17 @@ fn compact() {
     before ██████████████████████████████ 15264 tokens: 48 messages
     after  █▊  869 tokens: 4 messages
     --- on standard error
-    note: Compacting conversation history... (17088 tokens, 417% of the window)
+    note: Compacting conversation history... (17129 tokens, 418% of the window)
     note: messages compacted from 15264 to 864 tokens; the record keeps every word
-    The record keeps every word; `rejoin uncompact conv_1` takes it back.
+    The record keeps every word; `rejoin uncompact conv_1` undoes it.
     ");
     assert_snapshot!(shown(&home, &compact), @"
     before ██████████████████████████████ 869 tokens: 4 messages
     after  ████████████▌  361 tokens: 2 messages
     --- on standard error
-    note: Compacting conversation history... (2693 tokens, 65% of the window)
+    note: Compacting conversation history... (2734 tokens, 66% of the window)
     note: messages compacted from 869 to 357 tokens; the record keeps every word
-    The record keeps every word; `rejoin uncompact conv_1` takes it back.
+    The record keeps every word; `rejoin uncompact conv_1` undoes it.
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
     before ███████████████▏  439 tokens: 2 messages
@@ -778,7 +778,7 @@ fn prune() {
     assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "2"]), @"
 
     --- on standard error
-    No result has to go: 2 results stay. `--keep-last N` chooses another limit.
+    No result needs to be removed: 2 results stay. `--keep-last N` chooses another limit.
     ");
     assert_snapshot!(shown(&home, &["prune", &id, "--keep-last", "-2"]), @"
 
@@ -1001,7 +1001,7 @@ fn demo() {
              rejoin: it is left out of the request; the file keeps it
          broken: 3 messages, 3 calls, 1 result: 3 errors, 1 note. `rejoin resume conv_1` continues it; nothing is lost. Anthropic would accept the request that rejoin makes of it.
 
-    3. Resumed: what ran is not run again, what did not is.
+    3. Resumed: calls that ran are not run again; the others run now.
        $ rejoin resume @ --on-broken rerun
          Provider: offline, model: offline
          State: interrupted, 3 messages; 2 calls have no result; nothing is lost
@@ -1018,7 +1018,7 @@ fn demo() {
        buy milk
        call Alice
 
-    4. Every word is still there, and proves it.
+    4. Every word is still there, and its hashes prove it.
        $ rejoin verify
        sound: 1 conversation with 18 entries: everything is as it was when it was saved.
        $ rejoin chat "What did I ask before?"
@@ -1029,7 +1029,7 @@ fn demo() {
     "#);
 }
 
-/// What `--follow` prints, first of the conversation and then of what another process appends.
+/// The output of `--follow`: first the conversation, then the entries that another process appends.
 #[cfg(unix)]
 #[test]
 fn history_follow() {

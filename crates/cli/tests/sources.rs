@@ -1,4 +1,4 @@
-//! Sources that are not one text: databases of programs that are running, packed files, archives and folders.
+//! Sources that are not a single text: databases of running programs, compressed files, archives and folders.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// What a program has written to its log, and not yet to its database, is read. Its lock is neither waited for nor taken.
+/// Data that a program has written to its log but not yet to its database is read. Its lock is neither waited for nor taken.
 #[test]
 fn a_database_in_use_is_read_whole_and_never_locked() {
     Home::each(|home| {
@@ -104,7 +104,7 @@ fn databases_that_cannot_be_read_are_refused_with_the_reason() {
         assert_eq!(ran.code, UNREADABLE, "{cut}: {}{}", ran.out, ran.err);
         has(&ran.err, &["the database cannot be read", hint]);
     }
-    // What is left of it is read, and reported as damaged.
+    // The remainder is read, and reported as damaged.
     let file = home.file("cut.db", &bytes[..bytes.len() - 4096]);
     let ran = run(&home, &["check", &file]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
@@ -146,11 +146,20 @@ fn packed_files_are_read_as_what_is_inside() {
         has(&ran.out, &["ALPHA", "BETA"]);
         let ran = Ran::fed(home.command(&["convert", "-", "--to", "openai-chat"]), &bytes);
         has(&ran.out, &["ALPHA", "BETA"]);
-        // Cut off in the middle, it is no shorter conversation.
-        let file = home.file("cut", &bytes[..bytes.len() - 9]);
-        let ran = run(&home, &["check", &file]);
-        assert_eq!(ran.code, UNREADABLE, "{name}: {}{}", ran.out, ran.err);
     }
+    // Cut off, it gives what is complete and says so; zstd unpacks whole pieces only, so of a short file there is nothing.
+    let packed = gzip(LINES.as_bytes());
+    let cut = home.file("cut.gz", &packed[..packed.len() - 9]);
+    assert!(!run(&home, &["check", &cut]).out.contains("nothing is lost"));
+    let ran = run(&home, &["convert", &cut, "--to", "openai-chat"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    has(&ran.out, &["ALPHA"]);
+    has(&ran.err, &["torn-tail", "the packed file is cut off after", "unpacked bytes"]);
+    has(&run(&home, &["check", &cut]).out, &["the packed file is cut off after"]);
+    let packed = zstd::encode_all(LINES.as_bytes(), 3).unwrap();
+    let ran = run(&home, &["check", &home.file("cut.zst", &packed[..packed.len() - 9])]);
+    assert_eq!(ran.code, UNREADABLE, "{}{}", ran.out, ran.err);
+    has(&ran.err, &["it cannot be unpacked: it is cut off before anything in it is complete"]);
     // Our own record keeps its entries.
     let id = home.import("plain.json", SOUND);
     let record = home.out(&["history", "export", &id]);
@@ -170,7 +179,7 @@ fn bombs_end_at_the_limit() {
         (0..mebibytes).for_each(|_| packer.write_all(&piece).unwrap());
         packer.finish().unwrap()
     };
-    // What unpacks from next to nothing is refused before much of it is in memory.
+    // A file that expands from almost nothing is refused before much of it is in memory.
     let text = home.file("text.zst", packed("{\"messages\":[", 300, b' '));
     let ran = run(&home, &["check", &text]);
     assert_eq!(ran.code, UNREADABLE, "{}", ran.err);
@@ -214,10 +223,21 @@ fn archives_are_read_by_their_files() {
     assert_eq!(home.lines(&["import", "--json", &file])[0]["format"], "inspect");
     let ran = run(&home, &["check", &home.file("other.zip", zip(&[("readme.txt", b"hello")]))]);
     assert_eq!(ran.code, UNREADABLE);
-    has(&ran.err, &["no format has an archive with these files"]);
-    let ran = run(&home, &["check", &home.file("cut.zip", &archive[..archive.len() / 2])]);
+    let two = zip(&[("a.jsonl", LINES.as_bytes()), ("b.jsonl", LINES.as_bytes())]);
+    let ran = run(&home, &["check", &home.file("two.zip", two)]);
     assert_eq!(ran.code, UNREADABLE);
-    has(&ran.err, &["it cannot be unpacked"]);
+    has(&ran.err, &["an archive of 2 files", "a.jsonl, b.jsonl", "unzip", "two.zip"]);
+    // Without its list of files.
+    let ran = run(
+        &home,
+        &["convert", &home.file("cut.zip", &archive[..archive.len() - 40]), "--to", "openai-chat"],
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    has(&ran.out, &["ALPHA"]);
+    has(&ran.err, &["torn-tail", "the archive is cut off or damaged from byte"]);
+    let ran = run(&home, &["check", &home.file("cut.zip", &archive[..20])]);
+    assert_eq!(ran.code, UNREADABLE);
+    has(&ran.err, &["it cannot be unpacked", "get a whole copy of it"]);
     // Real ones, packed by deflate and by zstd.
     let Some(corpus) = testkit::corpus::folder() else { return };
     for path in testkit::corpus::files(&corpus.join("inspect-eval")) {
@@ -274,7 +294,7 @@ fn a_storage_folder_is_read_as_one() {
     });
 }
 
-/// What is described is what is inside, and nothing of it is a value.
+/// The description is that of the content, without any of its values.
 #[test]
 fn packed_files_and_databases_are_described() {
     let home = Home::new("sqlite");
@@ -300,7 +320,7 @@ fn packed_files_and_databases_are_described() {
     has(&refused.err, &["it is an archive"]);
 }
 
-/// A task folder has no text of its own, so findings about its files have no lines. Two of them once made the count of lines panic.
+/// A task folder has no text itself, so findings about its files have no lines. Two of them once made the count of lines panic.
 #[test]
 fn findings_in_a_folder_have_no_lines() {
     Home::each(|home| {

@@ -1,4 +1,4 @@
-//! What conversations took: `stats`, `history show --tokens`, and the limits of a turn.
+//! The spending of conversations: `stats`, `history show --tokens`, and the limits of a turn.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -85,7 +85,7 @@ fn stats_for_programs() {
         .map(|model| model["usage"]["input_tokens"].as_u64().unwrap());
     assert_eq!(parts.sum::<u64>(), stats["usage"]["input_tokens"].as_u64().unwrap());
     assert_eq!(stats["days"].as_array().unwrap().len(), 1);
-    // Only what is asked for.
+    // Only the requested parts.
     let stats = object(&home, &["stats", "@", "--by", "tool", "--json"]);
     assert_eq!((&stats["conversations"], &stats["turns"]), (&json!(1), &json!(1)));
     assert!(stats.get("tools").is_some() && stats.get("models").is_none());
@@ -106,7 +106,7 @@ fn a_fork_is_not_counted_twice() {
     assert_eq!(object(&home, &["stats", "@", "--json"])["usage"], before["usage"], "alone it counts");
 }
 
-/// What was imported has messages and calls, and tokens only where they were counted.
+/// Imported conversations have messages and calls, but tokens only if they were counted.
 #[test]
 fn imported_conversations_count_as_far_as_they_go() {
     let home = Home::new("sqlite");
@@ -191,7 +191,7 @@ fn the_end_of_a_turn_says_what_it_took() {
     assert_eq!(ended["usage"]["input_tokens"], input);
 }
 
-/// What a provider says about its models is kept, and used without asking it again.
+/// The facts from a provider's list of models are kept, and used without asking again.
 #[test]
 fn a_window_that_a_provider_told_is_remembered() {
     let server = Loopback::start(Config::default());
@@ -212,7 +212,7 @@ fn a_window_that_a_provider_told_is_remembered() {
     run(&["chat", "hello", "--model", model]);
     let window = || object(&home, &["history", "show", "@", "--tokens", "--json"])["window"].clone();
     assert_eq!(window(), 200_000);
-    // It is the file that says so.
+    // The window comes from that file.
     let file = home.path("home/windows");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("200000", "77777")).unwrap();

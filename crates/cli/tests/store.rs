@@ -46,7 +46,7 @@ fn what_is_new_is_listed_at_once() {
     });
 }
 
-/// S3-19: times are those of the reader's own clock; what has none says so.
+/// S3-19: times are in the reader's local time; items without a time say so.
 #[test]
 fn times_are_local_or_unknown() {
     Home::each(|home| {
@@ -81,12 +81,12 @@ fn a_list_item_has_provider_model_and_time() {
         let updated = item["updated_at"].as_str().unwrap();
         assert!(updated.ends_with('Z') && updated.starts_with('2'), "{updated}");
         assert!(item["directory"].as_str().unwrap().ends_with("/here"));
-        // Imported, it is as old as what was said in it says.
+        // An imported conversation is as old as its messages.
         assert_eq!(item["active"], true);
     });
 }
 
-/// S3-20, S3-49, S3-61: an empty store says so and how to begin; as JSON it is nothing. Looking makes no store.
+/// S3-20, S3-49, S3-61: an empty store says so and how to begin; as JSON the output is empty. Listing creates no store.
 #[test]
 fn an_empty_list_says_how_to_begin() {
     Home::each(|home| {
@@ -333,7 +333,7 @@ fn showing_is_logged() {
             );
             assert!(after.ends_with(&format!("Displayed conversation: id={id}, message_count=5")), "{after}");
         }
-        // What could not be shown was not displayed.
+        // Output that could not be written was not displayed.
         if let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") {
             for form in [&[][..], &["--raw"], &["--json"], &["--view"]] {
                 let ran = Ran::of(show(form).stdout(full.try_clone().unwrap()).output().unwrap());
@@ -348,7 +348,7 @@ fn showing_is_logged() {
     });
 }
 
-/// Commands are shown as SYSTEM, under numbers of their own, and no model sees them.
+/// Commands are shown as SYSTEM, with their own numbers, and no model sees them.
 #[test]
 fn commands_are_shown_as_system() {
     Home::each(|home| {
@@ -382,7 +382,7 @@ fn commands_are_shown_as_system() {
     });
 }
 
-/// What a model would see, and at each message what was mended; for a dialect, as it gets it.
+/// What a model would see, with the repairs at each message; for a dialect, in that dialect's form.
 #[test]
 fn a_view_shows_what_was_mended_where() {
     Home::each(|home| {
@@ -458,7 +458,7 @@ fn a_limit_never_cuts_through_a_pair() {
     });
 }
 
-/// What is stored cannot steer the terminal that it is shown on.
+/// Stored text cannot control the terminal on which it is shown.
 #[test]
 fn control_sequences_are_stripped() {
     Home::each(|home| {
@@ -486,7 +486,7 @@ fn control_sequences_are_stripped() {
     });
 }
 
-/// `check` and `convert` take a conversation of the store as they take a file; a file that is there comes first.
+/// `check` and `convert` take a conversation of the store like a file; an existing file takes precedence.
 #[test]
 fn check_and_convert_take_ids() {
     Home::each(|home| {
@@ -549,7 +549,7 @@ fn ruin(home: &Home, id: &str, seq: usize) {
     }
 }
 
-/// A damaged conversation is listed as damaged, whatever part of it is struck; never as new, and never as untitled.
+/// A damaged conversation is listed as damaged, whichever part is damaged; never as new, and never as untitled.
 #[test]
 fn a_damaged_conversation_is_listed_as_damaged() {
     Home::each(|home| {
@@ -573,7 +573,7 @@ fn a_damaged_conversation_is_listed_as_damaged() {
                     let index = if home.is_jsonl() { "chats/.index" } else { "chats.db-index" };
                     let _ = fs::remove_file(home.path(index));
                 }
-                // Of a database that was read before, only the beginning is checked again; reading the conversation finds the rest.
+                // In a database that was read before, only the beginning is checked again; reading the conversation finds the rest.
                 let first = home.lines(&["history", "show", &id, "--json"]).len();
                 let what = format!("{known}, entry {seq}, {first} messages, {}", home.store);
                 assert_eq!(listed(&id), "damaged", "{what}");
@@ -583,7 +583,7 @@ fn a_damaged_conversation_is_listed_as_damaged() {
                 home.out(&["history", "delete", &id, "--yes"]);
             }
         }
-        // The beginning is looked at each time.
+        // The beginning is checked each time.
         for seq in [0, 1] {
             let id = home.import(&format!("{seq}.json"), &SOUND.replace("files", &format!("things {seq}")));
             assert_eq!(listed(&id), "ready");

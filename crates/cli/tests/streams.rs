@@ -1,4 +1,4 @@
-//! Pipes and devices where a file is named: read with a bound and a word about waiting, or refused. Never a silent hang.
+//! Pipes and devices in place of files: read up to a limit, with a message about waiting, or refused. Never a silent hang.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -23,7 +23,7 @@ fn fifo(home: &Home, name: &str) -> String {
     path
 }
 
-/// Runs a command that must come to its end by itself.
+/// Runs a command that must end by itself.
 fn bounded(mut command: Command) -> Ran {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     ended(child)
@@ -31,7 +31,7 @@ fn bounded(mut command: Command) -> Ran {
 
 fn ended(mut child: Child) -> Ran {
     let began = Instant::now();
-    // What it prints is little, so it fits into the pipes.
+    // Its output is short, so it fits into the pipes.
     while child.try_wait().unwrap().is_none() {
         if began.elapsed() > AT_MOST {
             child.kill().unwrap();
@@ -42,7 +42,7 @@ fn ended(mut child: Child) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-/// The first line of talk, as soon as it is there.
+/// The first line on stderr, as soon as it arrives.
 fn first_line(child: &mut Child) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -116,7 +116,7 @@ fn pipes_are_read() {
     }
 }
 
-/// While rejoin waits for a pipe it says so, and it continues when something arrives.
+/// While rejoin waits for a pipe it says so, and it continues when data arrives.
 #[test]
 fn waiting_for_a_pipe_is_said() {
     let home = Home::new("sqlite");
@@ -146,7 +146,7 @@ fn waiting_for_a_pipe_is_said() {
     assert_eq!(ended(child).code, 0);
 }
 
-/// What is written goes to a pipe once someone reads it; until then a person is told. Nothing is written over a disk.
+/// Output goes to a pipe once a program reads it; until then the user is told. A disk device is never overwritten.
 #[test]
 fn a_pipe_to_write_to_is_waited_for() {
     let home = Home::new("sqlite");

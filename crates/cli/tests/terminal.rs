@@ -1,4 +1,4 @@
-//! What reaches a terminal, on a real pseudo-terminal: nothing that others wrote can steer it, and a pipe gets exact bytes.
+//! Output on a real pseudo-terminal: no foreign text can control it, and a pipe gets exact bytes.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -15,7 +15,7 @@ use support::{Home, SOUND, has};
 const SAID: &str =
     "plain \u{9b}31m \u{85}\u{7f} \u{202e}drow \u{2066}\u{61c}\u{2028} \\u001b]0;title\\u0007\\u001b[2J end";
 
-/// A name with the same, and with characters that cannot be seen.
+/// A name with the same, and with invisible characters.
 const NAME: &str = "na\u{200b}me\u{61c}\u{202e}\u{9b}31m\u{1b}[31m\u{feff}";
 
 /// `NAME` as a person gets to see it.
@@ -41,8 +41,7 @@ fn assert_harmless(what: &[&str], printed: &str) {
     assert!(found.is_empty(), "{what:?} prints {found:?}:\n{printed:?}");
 }
 
-/// Whatever the form it is printed in, stored text cannot steer a terminal; JSON stays the same JSON there, and a
-/// pipe gets every byte.
+/// In every output form, stored text cannot control a terminal; JSON stays equivalent there, and a pipe gets every byte.
 #[test]
 fn stored_text_cannot_steer_a_terminal() {
     Home::each(|home| {
@@ -135,8 +134,8 @@ fn what_cannot_be_seen_in_a_name_is_shown() {
     });
 }
 
-/// What was typed, or is set somewhere, comes back in errors with its escapes made visible: from us and from the
-/// parser of arguments.
+/// Typed text and settings appear in errors with their escapes made visible, both in rejoin's errors and in those of the argument
+/// parser.
 #[test]
 fn errors_and_settings_echo_no_escape() {
     let home = Home::new("sqlite");
@@ -181,7 +180,7 @@ fn errors_and_settings_echo_no_escape() {
     }
     let exact = home.out(&["config", "get", "system"]);
     assert_eq!(exact.trim_end(), bad, "a pipe gets the value as it is");
-    // A log line quotes what was in a file.
+    // A log line quotes the content of a file.
     home.file("home/config.toml", "\"no\\u001b[31m\\u202esuch\" = 1\n");
     let printed = on_terminal(home.command(&["list"]));
     assert_harmless(&["an unknown setting"], &printed);

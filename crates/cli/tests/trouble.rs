@@ -1,5 +1,4 @@
-//! What goes wrong on the way to a model and back, as someone at the command line sees it: what, why, what to do, the exit code,
-//! and nothing lost.
+//! Failures between rejoin and a model, as a user sees them: what, why, what to do, the exit code, and nothing lost.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -38,7 +37,7 @@ fn ask(home: &Home, server: &Loopback, provider: &Provider, arguments: &[&str]) 
     Ran::of(command(home, server, provider, arguments).output().unwrap())
 }
 
-/// After whatever went wrong, the next turn works, and what was said before is in it.
+/// After any failure, the next turn works, and contains the earlier messages.
 fn goes_on(home: &Home, server: &Loopback, provider: &Provider, what: &str) {
     server.clear_faults();
     let ran = ask(home, server, provider, &["resume", "@", "and now?"]);
@@ -49,8 +48,8 @@ fn goes_on(home: &Home, server: &Loopback, provider: &Provider, what: &str) {
     assert_eq!(home.run(&["verify"]).code, 0, "{what}");
 }
 
-/// Wrong key, unknown model, garbage, pages for people, long and endless lines, every status: a clear message with a hint, exit
-/// code 1, and the conversation goes on.
+/// Wrong key, unknown model, garbage, web pages, long and endless lines, every status: a clear message with a hint, exit code 1,
+/// and the conversation continues.
 #[test]
 fn every_answer_that_is_none() {
     let cases: &[(Fault, &[&str])] = &[
@@ -61,9 +60,9 @@ fn every_answer_that_is_none() {
         (Fault::status(500), &["500", "nothing is lost"]),
         (Fault::status(529), &["529", "nothing is lost"]),
         (Fault::ContextLength, &["--model"]),
-        (Fault::Garbage, &["not an answer", "--base-url"]),
-        (Fault::HtmlPage(200), &["not an answer", "--base-url"]),
-        (Fault::EndlessLine, &["not an answer"]),
+        (Fault::Garbage, &["not a valid answer", "--base-url"]),
+        (Fault::HtmlPage(200), &["not a valid answer", "--base-url"]),
+        (Fault::EndlessLine, &["not a valid answer"]),
         (Fault::Nothing, &["nothing is lost"]),
         (Fault::CutAfter(200), &["nothing is lost"]),
         (Fault::ErrorAfter(2), &["nothing is lost"]),
@@ -117,7 +116,7 @@ fn nobody_answers() {
     goes_on(&home, &server, provider, "silence");
 }
 
-/// No key, a provider that nobody knows, a bad line in the settings: said before anything is sent or stored.
+/// No key, an unknown provider, an invalid line in the settings: reported before anything is sent or stored.
 #[test]
 fn before_anything_is_sent() {
     let home = Home::new("sqlite");
@@ -134,7 +133,7 @@ fn before_anything_is_sent() {
     support::has(&ran.err, &["line 2", "model"]);
 }
 
-/// A provider that asks to be left alone is, for as long as it says; then the answer comes.
+/// If a provider asks for a pause, rejoin waits that long; then the answer comes.
 #[test]
 fn waiting_as_long_as_it_says() {
     let home = Home::new("sqlite");
@@ -147,7 +146,7 @@ fn waiting_as_long_as_it_says() {
     support::has(&ran.err, &["trying again in 1.0 s"]);
 }
 
-/// S0-23: a refusal of the sequence is shown with what was found in it, and is sent once.
+/// S0-23: a refused sequence is shown with the findings in it, and is sent only once.
 #[test]
 fn a_refusal_is_explained() {
     let home = Home::new("sqlite");
@@ -160,7 +159,7 @@ fn a_refusal_is_explained() {
     assert_eq!(server.requests().len(), 1, "it is not repeated");
 }
 
-/// The key shows up nowhere: not in what is printed, not in any log, not in the record; also if the provider says it back.
+/// The key appears nowhere: not in the output, in a log, or in the record, even if the provider repeats it.
 #[test]
 fn no_secret_is_told() {
     let server = Loopback::start(Config::default());
@@ -207,7 +206,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// Ctrl-C once stops the turn, which is recorded as interrupted with the words that came; exit code 130. SIGTERM does the same.
+/// The first Ctrl-C stops the turn, which is recorded as interrupted with the text so far; exit code 130. So does SIGTERM.
 #[test]
 fn stopped_by_a_signal() {
     let server = Loopback::start(Config::default());
@@ -270,15 +269,15 @@ fn twice_leaves() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// S3-11: the disk is full from some moment of a turn on, any moment: a warning, the reply, exit code 0, and what was stored before
-/// verifies. Killed at any write instead, `resume` goes on.
+/// S3-11: the disk is full from any moment of a turn on: a warning, the reply, exit code 0, and the earlier entries verify. If the
+/// process is killed at any write instead, `resume` continues.
 #[test]
 fn the_disk_fails_in_mid_turn() {
     let Some(shim) = shim(env!("CARGO_TARGET_TMPDIR")) else { return };
     for kind in support::STORES {
         let run = |kind_of_fault: Kind, at: u64| {
             let mut home = Home::new(kind);
-            // In a folder of its own, whatever files it makes.
+            // Use a separate folder, in which it may create any files.
             let place = home.path("store");
             home.store = if *kind == "sqlite" {
                 format!("sqlite:{}", place.join("chats.db").display())
@@ -302,7 +301,7 @@ fn the_disk_fails_in_mid_turn() {
             let (home, fault, output) = run(Kind::Full, at);
             let (out, err) =
                 (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            // It fails exactly if something is not stored, and says so once.
+            // It fails exactly if some entry is not stored, and reports it once.
             let said = err.matches("Failed to save turn: ").count();
             assert!(said <= 1, "{kind}, full at {at}: {err}");
             assert_eq!(output.status.code(), Some(i32::from(said == 1)), "{kind}, full at {at}: {err}");
@@ -333,7 +332,7 @@ fn the_disk_fails_in_mid_turn() {
     }
 }
 
-/// S3-13, S3-14: what is damaged in the store is said when a conversation goes on, to people and to programs; the rest is used.
+/// S3-13, S3-14: damage in the store is reported when a conversation continues, to people and to programs; the rest is used.
 #[test]
 fn damage_is_told() {
     Home::each(|home| {
@@ -376,7 +375,7 @@ fn a_key_goes_where_somebody_here_sent_it() {
     assert_eq!(go_on(&["resume", &id, "and on"]).code, 0, "it is known by now");
 }
 
-/// What is too large to be sent does not stand in the way of what comes after it; it is kept.
+/// A message that is too large to send does not block later ones; it is kept.
 #[test]
 fn what_is_too_large_is_passed_by() {
     let server = Loopback::start(Config::default());
@@ -438,7 +437,7 @@ fn where_and_whether_calls_run_again() {
     );
 }
 
-/// What is no text is not said.
+/// Input that is not text is not sent.
 #[test]
 fn what_is_no_text_is_not_said() {
     let home = Home::new("sqlite");

@@ -1,5 +1,5 @@
-//! A store that may not be read, or not be written, in every command: it is said with exit code 1, nothing is taken for empty,
-//! and no other conversation takes the place of the active one. Root may read everything, so the commands run as someone else.
+//! A store that may not be read or written, in every command: exit code 1 and an error, nothing is taken for empty, and no other
+//! conversation replaces the active one. Root may read everything, so the commands run as another user.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -77,14 +77,14 @@ impl Place {
         ran.out
     }
 
-    /// The conversation that the one pointer names.
+    /// The conversation that the only pointer names.
     fn active(&self) -> Option<String> {
         let file = fs::read_dir(self.home.path("home/active")).ok()?.next()?.unwrap().path();
         let pointer: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         Some(pointer["conversation"].as_str().unwrap().to_owned())
     }
 
-    /// Everything in and around the store. Only root can look where the commands cannot, so others see what they may.
+    /// Everything in and around the store. Only root can see all of it; other users see what they may.
     fn stored(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.outer.clone()];
@@ -129,7 +129,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Commands that read, as words; `ID` stands for the conversation.
+/// Commands that read, as words; `ID` is replaced by the conversation.
 const READ: &[&str] = &[
     "list",
     "list --json",
@@ -182,14 +182,14 @@ fn run(place: &Place, line: &str) -> Ran {
     place.run(&words(place, line, (&copy, &file)))
 }
 
-/// No command takes what it cannot read for nothing.
+/// No command treats unreadable data as missing.
 fn assert_not_taken_for_empty(what: &str, ran: &Ran) {
     for lie in ["No saved conversations", "sound: 0", "There is no store", "nothing to verify", "not found"] {
         assert!(!ran.out.contains(lie) && !ran.err.contains(lie), "{what}: {}{}", ran.out, ran.err);
     }
 }
 
-/// What cannot be read is an error in every command; `chat` answers without the history and leaves everything as it is.
+/// Unreadable data is an error in every command; `chat` answers without the history and changes nothing.
 #[test]
 fn a_store_that_cannot_be_read_is_an_error_everywhere() {
     for kind in STORES {
@@ -247,7 +247,7 @@ fn a_store_that_cannot_be_read_is_an_error_everywhere() {
     }
 }
 
-/// What can only be read is read; writing is an error, and the conversation goes on in memory.
+/// Data that can only be read is read; writing is an error, and the conversation continues in memory.
 #[test]
 fn a_store_that_can_only_be_read_is_read() {
     for kind in STORES {

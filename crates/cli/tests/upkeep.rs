@@ -1,4 +1,4 @@
-//! Looking after the store, from outside: import, copy, verify, settings, and what becomes of damage, on each kind of store.
+//! Maintenance of the store, from outside: import, copy, verify, settings, and damage, on each kind of store.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -10,7 +10,7 @@ use rejoin::store::{Holder, Location};
 use serde_json::Value;
 use support::{BROKEN, Home, Ran, SOUND, bare, has};
 
-/// What was not read of an imported file is not forgotten: the stored conversation is not sound either.
+/// Unread text of an imported file is not forgotten: the stored conversation is not sound either.
 #[test]
 fn an_imported_conversation_with_unread_text_is_not_sound() {
     Home::each(|home| {
@@ -25,7 +25,7 @@ fn an_imported_conversation_with_unread_text_is_not_sound() {
     });
 }
 
-/// Importing twice adds nothing; a file that grew adds only what is new.
+/// Importing twice adds nothing; a file that grew adds only its new entries.
 #[test]
 fn importing_again_adds_only_what_is_new() {
     Home::each(|home| {
@@ -71,7 +71,7 @@ fn what_cannot_be_read_does_not_stop_an_import() {
     });
 }
 
-/// `--all` takes what `doctor` finds, and tells what was found while reading.
+/// `--all` imports what `doctor` finds, and reports the findings of reading.
 #[test]
 fn everything_on_the_machine_is_imported() {
     Home::each(|home| {
@@ -123,7 +123,7 @@ fn what_is_exported_comes_back_with_its_hashes() {
     });
 }
 
-/// A store copied to the other kind and back is the same, hashes included, and copying again adds nothing.
+/// A store that is copied to the other kind and back is the same, including hashes, and copying again adds nothing.
 #[test]
 fn copies_are_the_same() {
     Home::each(|home| {
@@ -155,7 +155,7 @@ fn copies_are_the_same() {
         home.out(&["history", "rename", &id, "Here"]);
         let ran = home.run(&["copy", "--all", "--to", &there]);
         assert_eq!(ran.code, 1);
-        has(&ran.err, &["continues differently there", "1 of 3 failed"]);
+        has(&ran.err, &["has diverged in the other store", "1 of 3 failed"]);
         let ran = home.run(&["copy", "--all", "--store", "jsonl:nowhere", "--to", &there]);
         assert_eq!(ran.code, 2);
         has(&ran.err, &["there is no store at jsonl:nowhere to copy from"]);
@@ -165,8 +165,8 @@ fn copies_are_the_same() {
     });
 }
 
-/// S1-26, S1-27, S1-33: the audit of calls has a keyed hash instead of arguments unless someone asks for them, says how
-/// each call went, and is the same however often a conversation is imported.
+/// S1-26, S1-27, S1-33: the audit of calls has a keyed hash instead of arguments unless these are requested, shows the outcome of
+/// each call, and is the same however often a conversation is imported.
 #[test]
 fn calls_are_audited_without_their_arguments() {
     Home::each(|home| {
@@ -219,7 +219,8 @@ fn calls_are_audited_without_their_arguments() {
     });
 }
 
-/// S3-14, S3-15: strictly read, damage is an error with its line or row; otherwise everything else is read, and said.
+/// S3-14, S3-15: in strict mode, damage is an error with its line or row; otherwise everything else is read, and the damage is
+/// reported.
 #[test]
 fn damage_is_found_and_everything_else_is_read() {
     Home::each(|home| {
@@ -251,12 +252,12 @@ fn damage_is_found_and_everything_else_is_read() {
         assert_eq!(report["sound"], false);
         let (kind, number) = place.split_once(' ').unwrap();
         assert_eq!(report["problems"][0][kind].to_string(), number);
-        // Whatever is damaged, every provider gets something that it takes.
+        // With any damage, every provider gets an acceptable request.
         for dialect in rejoin::Dialect::all() {
             let body = home.out(&["convert", &id, "--to", dialect.name()]);
             assert_eq!(testkit::refusals(dialect, body.as_bytes()), [], "{dialect}");
         }
-        // A fork has what can be read, and is whole: it can be copied, and what is damaged cannot.
+        // A fork has the readable part, and is sound: it can be copied, but a damaged conversation cannot.
         let fork = home.out(&["history", "fork", &id]);
         assert_eq!(home.run(&["verify", fork.trim_end()]).code, 0);
         let there = format!("jsonl:{}", home.path("there").display());
@@ -270,7 +271,7 @@ fn damage_is_found_and_everything_else_is_read() {
     });
 }
 
-/// S3-14: strictly read, a conversation in which nothing was said is an error; otherwise it is a fresh start.
+/// S3-14: in strict mode, a conversation without messages is an error; otherwise it is a new start.
 #[test]
 fn an_empty_conversation_is_an_error_only_if_read_strictly() {
     Home::each(|home| {
@@ -314,7 +315,7 @@ fn the_backup_of_an_old_schema_restores_the_store() {
         let old = rusqlite::Connection::open(home.place()).unwrap();
         old.pragma_update(None, "user_version", 1).unwrap();
     }
-    // Trying is done on a copy; the store itself stays what it was.
+    // The trial works on a copy; the store itself is unchanged.
     let trial = format!("sqlite:{}", home.path("trial.db").display());
     fs::copy(home.place(), home.path("trial.db")).unwrap();
     assert_eq!(home.out(&["history", "export", &id, "--store", &trial]), before);
@@ -399,7 +400,7 @@ fn what_is_gone_for_good_needs_a_yes() {
         has(&ran.err, &["there is no message 9", "hint: `rejoin history show` numbers"]);
         home.out(&["history", "delete", &id, "--yes"]);
         assert_eq!(home.run(&["history", "show", &id]).code, 1);
-        // Forks keep what they share.
+        // Forks keep the entries that they share.
         let shown = home.out(&["history", "show", fork]);
         has(&shown, &["Messages: 4 total", "a.txt b.txt", "Conversation: How many files?"]);
         home.verifies();
@@ -486,7 +487,7 @@ fn a_dry_run_says_what_would_go_and_changes_nothing() {
         assert_eq!(held, wanted, "and not {other}");
         assert_eq!(said["files"].as_array().unwrap().len(), usize::from(home.is_jsonl()));
         assert_eq!(files(home.path("").as_path()), before, "nothing was changed");
-        // The deed itself says the same.
+        // The command itself reports the same.
         let ran = home.run(&["history", "delete", &id, "--yes", "--json"]);
         let done: Value = serde_json::from_str(&ran.out).unwrap();
         assert_eq!((&done["bytes"], &done["held_by"]), (&said["bytes"], &said["held_by"]));
@@ -510,7 +511,7 @@ fn what_was_said_is_found() {
         assert_eq!(hits.len(), 1);
         assert_eq!((&hits[0]["conversation"], &hits[0]["role"]), (&broken.as_str().into(), &"user".into()));
         assert_eq!(hits[0]["hits"], serde_json::json!(["files"]));
-        // The number is the one that `show`, `fork` and `erase` take.
+        // The number is the one for `show`, `fork` and `erase`.
         let hits = home.lines(&["history", "search", "still", "--json"]);
         assert_eq!(hits[0]["message"], 3);
         has(&home.out(&["history", "show", &broken]), &["\n[3] USER\n"]);
@@ -526,7 +527,7 @@ fn what_was_said_is_found() {
     });
 }
 
-/// A store that cannot be written says so, and what to do.
+/// The error for a store that cannot be written says what to do.
 #[test]
 fn a_store_that_cannot_be_written_is_said() {
     for store in ["sqlite:/dev/null/chats.db", "jsonl:/dev/null/chats"] {
@@ -658,7 +659,7 @@ fn a_damaged_file_is_an_error_with_its_line_if_checked_strictly() {
     assert_eq!(ran.code, 1);
     has(
         &ran.err,
-        &["line 4 is no entry of a conversation", "hint: everything before that line was imported"],
+        &["line 4 is not an entry of a conversation", "hint: everything before that line was imported"],
     );
 }
 
@@ -684,7 +685,7 @@ fn what_is_passed_over_is_said() {
     });
 }
 
-/// A variable that is no text is not passed over: what was meant to go elsewhere must not go to the usual place.
+/// A variable that is not valid text is not ignored: data meant for another place must not go to the default one.
 #[cfg(unix)]
 #[test]
 fn a_store_that_cannot_be_named_is_an_error() {
@@ -715,8 +716,8 @@ fn a_name_that_is_no_text_is_a_name() {
     });
 }
 
-/// Every regular file of a folder is tried by its content, whatever it is called. What is none is skipped and counted by the
-/// reason; a loop of links, a broken link or a pipe stops nothing.
+/// Every regular file of a folder is tried by its content, whatever its name. Other files are skipped and counted by reason; a loop
+/// of links, a broken link or a pipe stops nothing.
 #[test]
 fn a_folder_is_imported_by_content() {
     Home::each(|home| {
@@ -756,7 +757,7 @@ fn a_folder_is_imported_by_content() {
         assert!(
             forced.iter().all(|line| line["path"].as_str().is_none_or(|path| !path.ends_with("log.txt")))
         );
-        // What `check` reads, `import` takes, and the other way round.
+        // `check` and `import` read the same files.
         for path in paths {
             assert_ne!(home.run(&["check", path]).code, 2, "{path}");
         }
@@ -764,8 +765,8 @@ fn a_folder_is_imported_by_content() {
     });
 }
 
-/// `-o` writes a file whose ending chooses the format, whole or not at all. What exists is kept unless `--force` is given, and
-/// what is being read is never overwritten.
+/// `-o` writes a file whose extension chooses the format, whole or not at all. An existing file is kept unless `--force` is given,
+/// and the source is never overwritten.
 #[test]
 fn results_are_written_to_files() {
     Home::each(|home| {
@@ -807,7 +808,7 @@ fn results_are_written_to_files() {
         for name in ["x", "x.json", "x.jsonl", "x.txt"] {
             assert!(!home.path("here").join(name).exists(), "{name}");
         }
-        // What exists is kept.
+        // An existing file is kept.
         for arguments in [["history", "export", &id, "-o"], ["convert", &source, "--to=markdown", "-o"]] {
             fs::write(home.path("kept.md"), "mine").unwrap();
             let mut arguments = arguments.to_vec();
@@ -821,7 +822,7 @@ fn results_are_written_to_files() {
             home.out(&arguments);
             has(&read("kept.md"), &["How many files?"]);
         }
-        // What is read is never overwritten, by whatever name.
+        // The source is never overwritten, under any name.
         std::os::unix::fs::symlink(&source, home.path("link.md")).unwrap();
         let own =
             if home.is_jsonl() { home.place().join(format!("{id}.jsonl")) } else { home.place().to_owned() };
@@ -897,8 +898,8 @@ fn importing_an_empty_folder_is_an_error() {
     assert_eq!(home.run(&["import", "--all"]).code, 0);
 }
 
-/// Errors and warnings name what the user knows: no temporary file, no command that fails for the same reason, and nothing
-/// twice.
+/// Errors and warnings use names that the user knows: no temporary file, no command that fails for the same reason, and no
+/// repetition.
 #[test]
 fn errors_say_what_the_user_can_use() {
     let home = Home::new("jsonl");
@@ -915,7 +916,7 @@ fn errors_say_what_the_user_can_use() {
     has(&ran.err, &["config.toml, line 1: ", "hint: correct that line or remove it\n"]);
 }
 
-/// A summary may repeat what is erased, so it is named, also by a dry run.
+/// A summary may repeat erased text, so it is named, also by a dry run.
 #[test]
 fn summaries_of_what_is_erased_are_named() {
     let home = Home::new("sqlite");
@@ -933,14 +934,14 @@ fn summaries_of_what_is_erased_are_named() {
         assert_eq!(ran.code, 0, "{}", ran.err);
         has(
             &ran.err,
-            &["the summary at message 8 may repeat what you erase", &format!("history erase {id} -m 8")],
+            &["the summary at message 8 may repeat the text you erase", &format!("history erase {id} -m 8")],
         );
     }
     home.out(&["history", "erase", &id, "-m", "8", "--yes"]);
     assert_eq!(home.run(&["history", "search", "hunter2"]).out, "");
 }
 
-/// What was erased or deleted is in no file that rejoin keeps: store, index, drafts, pointers, settings.
+/// Erased or deleted text is in no file of rejoin: store, index, drafts, pointers, settings.
 #[test]
 fn what_was_removed_is_in_no_file() {
     fn holding(folder: &std::path::Path, word: &str) -> Vec<PathBuf> {

@@ -177,7 +177,7 @@ fn a_person_decides_at_the_terminal() {
     }
 }
 
-/// Killed while a person is asked: nothing ran, the list says so, and `resume` asks again.
+/// Killed while a question is open: nothing ran, the list shows it, and `resume` asks again.
 #[test]
 fn a_question_survives_a_kill() {
     Home::each(|home| {
@@ -292,7 +292,7 @@ fn a_command_in_the_sandbox() {
     assert!(!home.path("escaped").exists(), "{}", written.out);
 }
 
-/// A command that never ends, floods, forks for ever or closes its streams: a clear result, a bounded cost, and the turn goes on.
+/// A command that never ends, floods, forks for ever or closes its streams: a clear result, a bounded cost, and the turn continues.
 #[test]
 fn commands_that_misbehave_are_stopped() {
     let home = Home::new("sqlite");

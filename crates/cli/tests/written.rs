@@ -1,4 +1,4 @@
-//! Files that commands write for people, `-o` and the like: on the disk when the command is done, with the folders they are in.
+//! Files that commands write for people, with `-o` and the like: they are durable, with their folders, when the command ends.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

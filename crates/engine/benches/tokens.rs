@@ -1,4 +1,4 @@
-//! Counting tokens, next to the tokenizer's crate alone: text as agents see it, and texts that have no place to split.
+//! Counting tokens, next to the tokenizer's crate alone: usual texts of agents, and texts without a place to split.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may")]
 

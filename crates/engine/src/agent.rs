@@ -1,6 +1,6 @@
 //! An agent: a conversation, a provider, and one call that does a whole turn.
 //!
-//! The loop is [`Worker`]'s. Without a store an agent keeps its conversation in memory; with one, everything is stored as it
+//! [`Worker`] runs the loop. Without a store, an agent keeps its conversation in memory; with one, it stores every entry as it
 //! happens.
 
 mod builder;
@@ -23,7 +23,7 @@ use crate::{
     writer::New,
 };
 
-/// The command that a conversation's lock names while an agent works on it.
+/// The program name that a conversation's lock shows while an agent works on it.
 pub(crate) const COMMAND: &str = "agent";
 
 /// A conversation, a provider and tools, with one call per turn.
@@ -126,7 +126,7 @@ impl Agent {
         tools: &Tools,
         sink: &mut (dyn FnMut(Event) + Send),
     ) -> Result<TurnOutcome, TurnError> {
-        // With the same tools, the next request can extend the last one.
+        // Tools that did not change are kept, so that the next request can extend the last one.
         if !same(self.worker.tools(), tools) {
             self.worker.set_tools(tools.clone());
         }
@@ -163,24 +163,25 @@ impl Agent {
         self.worker.conversation_mut()
     }
 
-    /// Puts a summary in the place of older messages now, for the model only. `focus` says what it must keep.
+    /// Replaces older messages by a summary now, for the model only. `focus` says what the summary must keep.
     pub async fn compact(&mut self, focus: Option<&str>) -> Compaction {
         let stop = self.stop.clone();
         self.worker.compact(focus, &mut |_| {}, &stop).await
     }
 
-    /// The share of its window that the conversation fills, as [`Conversation::token_count`] estimates it.
+    /// The fraction of [`Window::max_tokens`] that the conversation takes, as [`Conversation::token_count`] estimates it; above 1
+    /// if it takes more.
     pub fn filled(&self) -> f64 {
         self.conversation().token_count() as f64 / self.window.max_tokens.max(1) as f64
     }
 
-    /// When older turns are pruned, if the agent was made with these numbers.
+    /// The limits from [`AgentBuilder::window`], at which older turns are pruned. If none were set, the defaults, which prune nothing.
     pub fn window(&self) -> Window {
         self.window
     }
 }
 
-/// A store in memory, for programs that want none: without a store they would be warned that nothing is saved.
+/// A store in memory for programs that did not name one: without any store, every append would warn that nothing is saved.
 pub(crate) fn memory() -> Arc<dyn Store> {
     Arc::new(Memory::new(digest))
 }

@@ -18,22 +18,22 @@ use sha2::Sha256;
 
 use crate::{digest::time_of, reading::Recorded};
 
-/// The secret key of the hashes of arguments. Without it, short arguments could be guessed.
+/// The secret key for hashing arguments. Without a key, short arguments could be guessed from their hashes.
 #[derive(Clone)]
 pub struct CallKey(pub [u8; 32]);
 
-/// The status of a call, as far as the record tells.
+/// The status of a call, as far as the record shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// The model asked for it. It did not begin to run.
+    /// The model asked for it, but it did not begin to run.
     Requested,
-    /// It began to run, and has no result. The process that ran it may be gone.
+    /// It began to run and has no result yet. The process that ran it may be gone.
     Running,
     /// Its result is no error.
     Completed,
     /// Its result is an error.
     Failed,
-    /// It began to run, and was stopped, or a later request said that it has no result.
+    /// It began to run and was stopped, or a later request recorded that it has no result.
     Interrupted,
 }
 
@@ -65,7 +65,7 @@ pub enum CallErrorKind {
     Stopped,
     /// It began to run, and its result was never recorded.
     NoResult,
-    /// The tool says so. For a call that another program ran, nothing more is known.
+    /// The tool reported an error. For a call that another program ran, nothing more is known.
     ToolError,
 }
 
@@ -87,21 +87,20 @@ impl CallErrorKind {
 /// One tool call.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
-    /// The entry of the message that asks for the call. Ids of calls may repeat in a conversation; together with this one,
-    /// `call_id` names a call.
+    /// The entry of the message that contains the call. `call_id` may repeat in a conversation; both together identify a call.
     pub request: EntryId,
     /// The call's id.
     pub call_id: String,
-    /// How far it came.
+    /// How far the call got.
     pub status: CallStatus,
-    /// Why it failed or was interrupted; none if it was not.
+    /// Why it failed or was interrupted; `None` if it did not fail.
     pub error_kind: Option<CallErrorKind>,
     /// When it ran.
     pub times: CallTimes,
     /// The tool's name.
     pub tool: String,
-    /// The keyed hash of the arguments in canonical form, in hexadecimal: see [`CallKey::hash`]. An audit shows it in the place
-    /// of the arguments.
+    /// The keyed hash of the arguments in canonical form, in hexadecimal: see [`CallKey::hash`]. An audit shows it in place of the
+    /// arguments.
     pub args_sha256: String,
     /// The arguments as they were sent.
     pub arguments: String,
@@ -117,7 +116,7 @@ impl CallRecord {
         self.error.is_some() || self.outcome.is_some()
     }
 
-    /// Takes in a result. The first one counts, unless it is an error and a later one is not.
+    /// Takes in a result. The first result counts, except that a success replaces an earlier error.
     fn answer(&mut self, result: &ToolResult, at: Option<Timestamp>) {
         let text = || {
             let texts = result.content.iter().filter_map(Block::as_text);
@@ -142,7 +141,7 @@ impl CallRecord {
 /// When a call ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallTimes {
-    /// When the call began to run, where that is recorded; else when it was asked for. None if the source of an imported
+    /// When the call began to run, if that is recorded; else when the model asked for it. `None` if the source of an imported
     /// conversation has no times.
     pub started: Option<Timestamp>,
     /// When the result arrived.
@@ -158,7 +157,7 @@ impl CallTimes {
 
 impl CallKey {
     /// HMAC-SHA-256 of arguments in canonical form: object keys sorted, no white space between values, only necessary escapes in
-    /// strings, numbers as they were written. Arguments that are no JSON are hashed as they are.
+    /// strings, numbers as they were written. Arguments that are not JSON are hashed unchanged.
     pub fn hash(&self, arguments: &Arguments) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("BUG: any key will do");
         mac.update(canonical(arguments).as_bytes());
@@ -178,7 +177,7 @@ fn canonical(arguments: &Arguments) -> String {
     out
 }
 
-/// Arguments that count as JSON are not nested deeper than the limit, so the recursion ends soon.
+/// The recursion is bounded: arguments nested beyond the record's limit do not count as JSON.
 fn canonical_value(out: &mut String, value: Value<'_>) {
     match value.kind() {
         json::ValueKind::Object => {
@@ -202,8 +201,8 @@ fn canonical_value(out: &mut String, value: Value<'_>) {
     }
 }
 
-/// The calls of a conversation, on all branches, in order. A call that is asked for twice in one message is two calls, even
-/// under one id. [`Pairing`] decides which result answers which call, along the path of the result.
+/// The calls of a conversation, on all branches, in order. Two calls in one message are two records, even if they share an id.
+/// [`Pairing`] decides which result answers which call, along the path of the result.
 pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
     paired_calls(&recorded.entries, key).calls
 }
@@ -212,15 +211,15 @@ pub fn calls(recorded: &Recorded, key: &CallKey) -> Vec<CallRecord> {
 pub(crate) struct PairedCalls {
     /// The calls, in order.
     pub calls: Vec<CallRecord>,
-    /// The call of each result, as an index into `calls`, by the result's entry and block. The path to the head decides before
-    /// other branches.
+    /// The call of each result, as an index into `calls`, by the result's entry and block. If branches disagree, the path to the
+    /// head decides.
     pub calls_of: HashMap<(EntryId, usize), usize>,
-    /// Whether a result answers no call that was open before it. If these are the last entries of a conversation, it may belong
-    /// to an earlier call.
+    /// Whether some result answers no call before it. If `entries` are only the end of a conversation, its call may be in an
+    /// earlier entry.
     pub lacks_calls: bool,
 }
 
-/// [`calls`] for entries, together with the call of each result.
+/// Does what [`calls`] does for a list of entries, and also returns the call of each result.
 pub(crate) fn paired_calls(entries: &[Entry], key: &CallKey) -> PairedCalls {
     let tree = Tree::new(entries);
     let mut audit = Audit::default();
@@ -280,18 +279,18 @@ fn names(tools: &str) -> HashSet<String> {
     tools.filter_map(|tool| Some(tool.given("name")?.as_str()?.into_owned())).collect()
 }
 
-/// What the record says about a call besides its results.
+/// The facts in the record about a call, besides its results.
 #[derive(Default)]
 struct Facts {
-    /// Whether a turn of rejoin asked for it. Of other calls it is not recorded when they begin.
+    /// Whether a turn of rejoin asked for it. For other calls the record does not show when they began.
     in_turn: bool,
     /// Whether it began to run.
     has_begun: bool,
-    /// Whether it is named as stopped.
+    /// Whether the record names it as stopped.
     stopped: bool,
     /// Whether the turn was stopped after it began.
     cut: bool,
-    /// Whether a later request said that it has no result, or left it out.
+    /// Whether a later request recorded that it has no result, or left it out.
     closed: bool,
     denied: bool,
     unknown_tool: bool,
@@ -314,7 +313,7 @@ impl Facts {
         }
     }
 
-    /// Completes the record of a call whose results were taken in.
+    /// Sets the final status of a call after its results were taken in.
     fn judge(&self, call: &mut CallRecord) {
         let (status, kind) = match call.status {
             CallStatus::Failed if self.stopped => (CallStatus::Interrupted, Some(CallErrorKind::Stopped)),
@@ -347,7 +346,7 @@ impl Facts {
     }
 }
 
-/// Whether a message comes right after the entry that says that a request was sent.
+/// Whether a message directly follows the entry that records that a request was sent.
 fn is_of_turn(tree: &Tree<'_>, message: &Entry) -> bool {
     let mut parent = message.envelope().parent;
     while let Some(entry) = parent.and_then(|id| tree.get(id)) {
@@ -369,19 +368,19 @@ type TimedResult = (Arc<Message>, Option<Timestamp>);
 #[derive(Default)]
 struct Audit {
     calls: Vec<CallRecord>,
-    /// What else is known of each call.
+    /// The facts about each call, by its index in `calls`.
     facts: Vec<Facts>,
-    /// The entries that say that a call began, with their `seq` and the call's place.
+    /// The entries that record that a call began, with their `seq` and the call's index.
     begun: HashMap<EntryId, (u64, usize)>,
     /// The names of the tools that the newest context offers.
     offered: Option<HashSet<String>>,
-    /// The record of each call, by the entry of its message and its block.
+    /// The index of each call, by the entry of its message and its block.
     places: HashMap<(EntryId, u64), usize>,
     messages: HashMap<EntryId, Arc<Message>>,
-    /// Entries that may change the pairing and were not on a path yet: calls, results, requests and decisions.
+    /// Entries that may change the pairing and that no path has shown yet: calls, results, requests and decisions.
     new: HashSet<EntryId>,
-    /// The results of each call, in order: those that answer it first, then those that came before it or after an answer. The
-    /// key is the call's place, whether it is one of the others, the `seq` of the result's entry and its block.
+    /// The results of each call, in order. The key is the call's index; false for a result that answers it, true for one that came
+    /// too early or after an answer; the `seq` of the result's entry; and its block.
     results: BTreeMap<(usize, bool, u64, usize), TimedResult>,
     /// [`PairedCalls::calls_of`].
     calls_of: HashMap<(EntryId, usize), usize>,
@@ -442,7 +441,7 @@ impl Audit {
                 }
             }
             (TurnState::Interrupted, None) => {
-                // Calls on other branches are not concerned.
+                // Calls on other branches are not affected.
                 let first = self.begun.values().map(|(seq, _)| *seq).min();
                 let mut next = Some(entry);
                 while let Some(entry) =
@@ -458,14 +457,14 @@ impl Audit {
         }
     }
 
-    /// Pairs the results on the path to an entry, unless other paths showed everything that matters on it.
+    /// Pairs the results on the path to an entry, unless other paths already showed everything on it that matters.
     fn answer_along(&mut self, tree: &Tree<'_>, end: &Entry) {
         let path = tree.path_to(end).0;
         if !path.iter().any(|entry| self.new.contains(&entry.id())) {
             return;
         }
         let mut walk = Walk::begin(tree, &path);
-        // A call that was decided about here may have its result on a path without the decision.
+        // A decision on this path closes a call. On a path without that decision, the call may still get its result.
         let mut decided: HashSet<EntryId> = HashSet::new();
         for entry in &path {
             if let Some(message) = self.messages.get(&entry.id()) {
@@ -478,7 +477,7 @@ impl Audit {
             }
             walk.add(entry, content);
         }
-        // What a compaction hides is seen on the path that ends before it.
+        // The entries that a compaction hides are visited on the path that ends before it.
         if !walk.is_compacted() {
             let seen = path.iter().map(|entry| entry.id()).filter(|entry| !decided.contains(entry));
             seen.for_each(|entry| _ = self.new.remove(&entry));
@@ -489,7 +488,7 @@ impl Audit {
             let call =
                 result.call.and_then(|call| self.places.get(&(entries[call.message], call.block as u64)));
             let entry = tree.get(entries[result.at.message]);
-            // The history has a note in the place of a result that was pruned; the record has the result.
+            // The history has a tombstone in place of a pruned result; take the result itself from the record.
             let message = self.messages.get(&entries[result.at.message]);
             if let (Some(&call), Some(entry), Some(message)) = (call, entry, message) {
                 let key = (call, result.kind != MatchKind::Answer, entry.envelope().seq, result.at.block);

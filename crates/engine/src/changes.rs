@@ -1,6 +1,6 @@
 //! The changes that a conversation's calls made to files: the state of each, and undoing them.
 //!
-//! Files are changed for real, whatever branch the conversation is on now. So entries count in the order in which they were
+//! Files change on disk regardless of the branch that the conversation is on now. So entries count in the order in which they were
 //! appended, not along the path to the head.
 
 use std::{
@@ -18,11 +18,11 @@ use rejoin_store::Store;
 use crate::{
     conversation::Conversation,
     error::EngineError,
-    tools::{ApplyError, ExpectedContent, FileChange, Restored, Workspace, replayed},
+    tools::{ApplyError, ExpectedContent, FileChange, RestoreOutcome, Workspace, replayed},
     turn::is_synthetic,
 };
 
-/// A change of a file, and what became of it.
+/// A change of a file, and its latest state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEdit {
     /// The call that makes the change.
@@ -33,11 +33,11 @@ pub struct FileEdit {
     pub tool: String,
     /// The path relative to the workspace.
     pub path: String,
-    /// The last step.
+    /// The state that the last recorded step left.
     pub state: ChangeState,
     /// When the last step was recorded.
     pub time: Timestamp,
-    /// Who decided about it.
+    /// Who decided about the change, and why.
     pub decision: EditDecision,
     /// The number of the turn, from 1.
     pub turn: usize,
@@ -56,7 +56,7 @@ pub struct FileEdit {
 }
 
 impl FileEdit {
-    /// The change as a unified diff; none if it cannot be computed any more, because the call or the content before was erased.
+    /// The change as a unified diff; `None` if it can no longer be computed because the call or the old content was erased.
     #[must_use]
     pub fn diff(&self) -> Option<String> {
         let tool = if self.is_edited { crate::tools::WRITE_FILE } else { self.tool.as_str() };
@@ -67,7 +67,7 @@ impl FileEdit {
         Some(FileChange { path: self.path.clone(), before: self.before.clone(), after }.diff())
     }
 
-    /// Whether the file may have been changed by it, and was not restored since.
+    /// Whether the change may still be in the file: it may have been made, and was not undone since.
     fn may_hold(&self) -> bool {
         matches!(self.state, ChangeState::Applied | ChangeState::Approved)
     }
@@ -82,7 +82,7 @@ pub struct EditDecision {
     pub reason: Option<String>,
 }
 
-/// A step of a turn that changed files: a change, or a delegated task with its turn and its call.
+/// A step of a turn that changed files: a change, or a delegated task with its turn and call.
 enum Step {
     Edit(usize),
     Child(usize, CallAt, ConversationId),
@@ -90,12 +90,12 @@ enum Step {
 
 /// The changes of a conversation, in order, and the tasks that it delegated.
 #[derive(Default)]
-struct Found {
+struct RecordedEdits {
     edits: Vec<FileEdit>,
     steps: Vec<Step>,
 }
 
-impl Found {
+impl RecordedEdits {
     fn in_entries(entries: &[Entry]) -> Self {
         let mut found = Self::default();
         let mut messages: HashMap<_, Message> = HashMap::new();
@@ -162,11 +162,11 @@ impl FileEdit {
         let decided = &mut self.decision;
         decided.by = text(&change.by).or(decided.by.take());
         decided.reason = text(&change.reason).or(decided.reason.take());
-        // The proposal counts: a person may have edited the change since, or checked out another commit.
+        // The commit of the proposal counts: a person may have edited the change or checked out another commit since.
         self.commit = self.commit.take().or(text(&change.commit));
         self.confidence = self.confidence.or(change.confidence);
         if let Some(arguments) = text(&change.arguments) {
-            // A person edited it, so the file was read once more.
+            // A person edited the call, so the file was read again.
             (self.arguments, self.is_edited, self.before) = (arguments, true, before(change));
         }
         let hash = change.after.as_ref().and_then(|hash| blake3::Hash::from_hex(hash.as_bytes()).ok());
@@ -182,12 +182,12 @@ fn before(change: &Change) -> Option<Vec<u8>> {
 /// The changes of files in a conversation, in order.
 #[must_use]
 pub fn edits(entries: &[Entry]) -> Vec<FileEdit> {
-    Found::in_entries(entries).edits
+    RecordedEdits::in_entries(entries).edits
 }
 
-/// What undoing did with one change.
+/// What undoing did to one change.
 #[derive(Debug)]
-pub enum Undone {
+pub enum FileUndo {
     /// The file has its earlier content again.
     Restored,
     /// The file, which did not exist before, is gone.
@@ -196,23 +196,23 @@ pub enum Undone {
     LeftAlone(ApplyError),
 }
 
-/// A change that was taken back, or left alone.
+/// The outcome of undoing one change.
 #[derive(Debug)]
 pub struct UndoneEdit {
-    /// The conversation that made the change: this one, or one that a task was delegated to.
+    /// The conversation that made the change: this one, or that of a delegated task.
     pub conversation: ConversationId,
     /// The path relative to the workspace.
     pub path: String,
-    /// What was done.
-    pub outcome: Undone,
+    /// The outcome.
+    pub outcome: FileUndo,
 }
 
-/// Whether undoing changes anything.
+/// Whether to undo for real.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undoing {
-    /// Files are restored, and the record says so.
+pub enum UndoMode {
+    /// Restore the files and record it.
     Real,
-    /// What would be done is computed.
+    /// Only compute what would be done.
     DryRun,
 }
 
@@ -225,9 +225,9 @@ pub fn undo(
     store: &Arc<dyn Store>,
     id: ConversationId,
     workspace: &Workspace,
-    undoing: Undoing,
+    mode: UndoMode,
 ) -> Result<Vec<UndoneEdit>, EngineError> {
-    let found = Found::in_entries(open(store, id)?.entries());
+    let found = RecordedEdits::in_entries(open(store, id)?.entries());
     let mut turns: Vec<usize> = found
         .steps
         .iter()
@@ -239,7 +239,7 @@ pub fn undo(
     turns.sort_unstable();
     turns.dedup();
     for turn in turns.into_iter().rev() {
-        let undone = Undo { store, workspace, undoing }.of(id, &|of, _| of == turn)?;
+        let undone = Undo { store, workspace, mode }.of(id, &|of, _| of == turn)?;
         if !undone.is_empty() {
             return Ok(undone);
         }
@@ -247,8 +247,8 @@ pub fn undo(
     Ok(Vec::new())
 }
 
-/// Undoes the changes of every call that was recorded after an entry, on whatever branch, newest first. A file that something else
-/// has changed since is left alone.
+/// Undoes the changes of every call that was recorded after an entry, on any branch, newest first. A file that something else has
+/// changed since is left alone.
 ///
 /// # Errors
 /// If a conversation cannot be read or has no such entry, or another process writes to it.
@@ -257,14 +257,14 @@ pub fn undo_since(
     id: ConversationId,
     entry: EntryId,
     workspace: &Workspace,
-    undoing: Undoing,
+    mode: UndoMode,
 ) -> Result<Vec<UndoneEdit>, EngineError> {
     let conversation = open(store, id)?;
     let place = |id: EntryId| conversation.entries().iter().position(|entry| entry.id() == id);
     let from = place(entry).ok_or_else(|| EngineError::NoSuchMessage(entry.to_string()))?;
     let later: HashSet<EntryId> = conversation.entries()[from + 1..].iter().map(Entry::id).collect();
     drop(conversation);
-    Undo { store, workspace, undoing }.of(id, &|_, call| later.contains(&call.entry))
+    Undo { store, workspace, mode }.of(id, &|_, call| later.contains(&call.entry))
 }
 
 fn open(store: &Arc<dyn Store>, id: ConversationId) -> Result<Conversation, EngineError> {
@@ -274,18 +274,18 @@ fn open(store: &Arc<dyn Store>, id: ConversationId) -> Result<Conversation, Engi
 struct Undo<'a> {
     store: &'a Arc<dyn Store>,
     workspace: &'a Workspace,
-    undoing: Undoing,
+    mode: UndoMode,
 }
 
 impl Undo<'_> {
-    /// Takes back the changes that are chosen by their turn and their call.
+    /// Undoes the changes whose turn and call `chosen` accepts.
     fn of(
         &self,
         id: ConversationId,
         chosen: &dyn Fn(usize, &CallAt) -> bool,
     ) -> Result<Vec<UndoneEdit>, EngineError> {
         let mut conversation = open(self.store, id)?;
-        let found = Found::in_entries(conversation.entries());
+        let found = RecordedEdits::in_entries(conversation.entries());
         let mut undone = Vec::new();
         for step in found.steps.iter().rev() {
             match step {
@@ -302,8 +302,8 @@ impl Undo<'_> {
                         continue;
                     }
                     if let Some(outcome) = self.take_back(edit) {
-                        let is_back = !matches!(outcome, Undone::LeftAlone(_));
-                        if is_back && self.undoing == Undoing::Real {
+                        let is_back = !matches!(outcome, FileUndo::LeftAlone(_));
+                        if is_back && self.mode == UndoMode::Real {
                             let change = Change::new(ChangeState::Reverted, edit.at.clone());
                             conversation.append(&Content::Change(change));
                         }
@@ -316,25 +316,25 @@ impl Undo<'_> {
         Ok(undone)
     }
 
-    /// Takes back one change; none if there is nothing to take back, because it was never made.
-    fn take_back(&self, edit: &FileEdit) -> Option<Undone> {
-        let changed = || Undone::LeftAlone(ApplyError::Changed { path: edit.path.clone() });
+    /// Undoes one change; `None` if there is nothing to undo because it was never made.
+    fn take_back(&self, edit: &FileEdit) -> Option<FileUndo> {
+        let changed = || FileUndo::LeftAlone(ApplyError::Changed { path: edit.path.clone() });
         let (before, Some(after)) = (edit.before.as_deref(), edit.after) else { return Some(changed()) };
-        if self.undoing == Undoing::DryRun {
+        if self.mode == UndoMode::DryRun {
             return match self.workspace.current(&edit.path) {
                 Ok(now) if now.as_deref() == before => None,
                 Ok(Some(now)) if blake3::hash(&now) == after => {
-                    Some(if before.is_some() { Undone::Restored } else { Undone::Removed })
+                    Some(if before.is_some() { FileUndo::Restored } else { FileUndo::Removed })
                 }
                 Ok(_) => Some(changed()),
-                Err(why) => Some(Undone::LeftAlone(ApplyError::Refused { path: edit.path.clone(), why })),
+                Err(why) => Some(FileUndo::LeftAlone(ApplyError::Refused { path: edit.path.clone(), why })),
             };
         }
         match self.workspace.restore(&edit.path, before, ExpectedContent::Blake3(*after.as_bytes())) {
-            Ok(Restored::Rewritten) => Some(Undone::Restored),
-            Ok(Restored::Removed) => Some(Undone::Removed),
-            Ok(Restored::AlreadyThere) => None,
-            Err(why) => Some(Undone::LeftAlone(why)),
+            Ok(RestoreOutcome::Rewritten) => Some(FileUndo::Restored),
+            Ok(RestoreOutcome::Removed) => Some(FileUndo::Removed),
+            Ok(RestoreOutcome::AlreadyThere) => None,
+            Err(why) => Some(FileUndo::LeftAlone(why)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Time and random numbers, as an argument.
+//! Time and random numbers, passed in by the caller so that tests can control them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,7 @@ impl Clock for SystemClock {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        // Without randomness ids would repeat, which is worse than stopping.
+        // Without randomness, ids would repeat; that is worse than a panic.
         getrandom::fill(bytes).expect("the system gives random bytes");
     }
 }

@@ -1,7 +1,7 @@
 //! An open conversation: read once, then appended to. If its store fails, it continues in memory.
 //!
-//! An append is durable when it returns, or says that it is not and why. Entries that are not durable are kept in memory and
-//! stored before anything newer, so the store never has a gap.
+//! When an append returns, its entry is durable, or the result says why it is not. Entries that are not durable are kept in memory
+//! and stored before any newer entry, so the store never has a gap.
 
 #[cfg(feature = "agent")]
 mod checkpoint;
@@ -11,6 +11,7 @@ mod sharing;
 
 #[cfg(feature = "agent")]
 pub(crate) use checkpoint::keep_of_import;
+#[cfg(feature = "agent")]
 pub(crate) use pruning::HEADING;
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
@@ -40,10 +41,11 @@ use crate::{
     writer::New,
 };
 
-/// How often a save reads the entries of other writers before it gives up until the next append.
+/// How often a save reads other writers' entries before it gives up until the next append.
 const CATCH_UPS: usize = 4;
 
-/// The lock of a conversation. One that cannot be locked can still be used.
+/// Takes the lock of a conversation. Returns none if locking fails for a reason other than another writer: the conversation can
+/// still be used.
 fn locked(
     store: &dyn Store,
     clock: &dyn Clock,
@@ -60,7 +62,7 @@ fn locked(
     }
 }
 
-/// The number of entries from the header to the one that says who the conversation belongs to; 0 if none does.
+/// The number of entries from the header to the one that records the owner's scope; 0 if no entry does.
 fn scoped_beginning(entries: &[Entry]) -> usize {
     let named = |entry: &Entry| matches!(Content::of(entry), Content::Meta(meta) if meta.scope.as_ref().and_then(Scope::read).is_some());
     let metas = entries.iter().enumerate().filter(|(_, entry)| entry.envelope().kind == Kind::Meta);
@@ -70,19 +72,19 @@ fn scoped_beginning(entries: &[Entry]) -> usize {
 /// Whether the entries of a conversation are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// All of them are, durably.
+    /// All of them are stored, durably.
     Durable,
     /// Some are in memory only. The next append tries again to store them.
     InMemory {
         /// A message to show to a person.
         warning: String,
-        /// What the person can do about it, if that is known.
+        /// What the person can do about it; `None` if no advice is known.
         hint: Option<&'static str>,
     },
 }
 
 impl Saved {
-    /// Not stored, for this reason. `kept` says where the entries are until they are.
+    /// Some entries are not stored, for this reason. `kept` says where they are kept meanwhile.
     fn not(why: &StoreError, kept: Option<String>) -> Self {
         let kept = kept.map_or_else(String::new, |kept| format!("; {kept}"));
         let hint = match why {
@@ -97,7 +99,7 @@ impl Saved {
         *self == Self::Durable
     }
 
-    /// The message to show to a person, if something is not stored.
+    /// The message to show to a person; `None` if everything is stored.
     pub fn warning(&self) -> Option<&str> {
         match self {
             Self::Durable => None,
@@ -105,7 +107,7 @@ impl Saved {
         }
     }
 
-    /// What a person can do about what is not stored, if that is known.
+    /// What a person can do about entries that are not stored; `None` if no advice is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Durable => None,
@@ -119,26 +121,26 @@ impl Saved {
 pub struct Appended {
     /// The new entry. Its id is final; its place and hash may still change while it is in memory only.
     pub entry: Entry,
-    /// Whether it is stored.
+    /// Whether all entries up to this one are stored.
     pub saved: Saved,
 }
 
-/// When a conversation that is opened for turns is locked.
+/// When a conversation that is opened for turns takes its lock.
 #[cfg(feature = "agent")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// At once, until it is dropped.
+    /// At once, until the conversation is dropped.
     Now,
-    /// At the first turn: see [`Conversation::reclaim`]. Until then others may write to it.
+    /// At the first turn: see [`Conversation::reclaim`]. Until then other processes may write to it.
     Later,
-    /// Never: it is only read, and what is appended stays in memory.
+    /// Never. It is opened for reading; appended entries stay in memory.
     Never,
 }
 
 /// The store of a conversation, and the lock in it.
 struct Home {
     store: Arc<dyn Store>,
-    /// The name of the program, which others see while they wait for the lock; none if the conversation is only read.
+    /// The program name that other processes see while they wait for the lock; `None` if the conversation was opened for reading.
     command: Option<String>,
     lock: Option<Lock>,
 }
@@ -151,10 +153,10 @@ pub struct Conversation {
     numbering: Numbering,
     /// The entries that were read, in the order of appending.
     entries: Vec<Entry>,
-    /// What was left out, if only a part of the conversation was read.
+    /// The checkpoint and its gaps, if only a part of the conversation was read.
     #[cfg(feature = "agent")]
     part: Option<checkpoint::Part>,
-    /// Whether a new checkpoint may save more than the one that is kept.
+    /// Whether a new checkpoint may save more reading than the stored one.
     #[cfg(feature = "agent")]
     wants_checkpoint: bool,
     /// The path to the head as it was read, until a worker takes it.
@@ -163,19 +165,19 @@ pub struct Conversation {
     damage: Vec<Damage>,
     /// The number of entries that are stored.
     stored: usize,
-    /// The newest entry of the store that is known here.
+    /// The newest entry of the store, as far as this process knows.
     after: Option<Tail>,
-    /// The entry that the next one follows.
+    /// The entry that the next one will follow.
     head: Option<(EntryId, Hash)>,
     saved: Saved,
-    /// The draft of an answer whose message is not known to be stored yet.
+    /// The draft of an answer whose message may not be stored yet.
     draft: Option<Drafted>,
-    /// The file on this machine with the entries that a server did not take.
+    /// The file on this machine that keeps the entries which a server did not accept.
     waiting: Option<Waiting>,
     session: OnceLock<Session>,
-    /// The number of messages that were appended to the session since it was read.
+    /// The number of messages that were appended to the session since it was derived.
     added_messages: usize,
-    /// The findings of reading. Appending does not change them.
+    /// The findings of reading. Appending entries does not change them.
     findings: OnceLock<Vec<Finding>>,
 }
 
@@ -192,8 +194,8 @@ impl std::fmt::Debug for Conversation {
 }
 
 impl Conversation {
-    /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` names the program to
-    /// others that wait for the conversation's lock.
+    /// Starts a conversation in a store: [`Conversation::create_with_clock`] with the system's clock. `command` is the program name
+    /// that other processes see while they wait for the conversation's lock.
     pub fn create(store: Arc<dyn Store>, new: &New, command: &str) -> Self {
         Self::create_with_clock(store, Arc::new(SystemClock), new, command)
     }
@@ -213,13 +215,13 @@ impl Conversation {
         conversation
     }
 
-    /// Starts a conversation that is stored together with the first entry that is appended to it, so that the store never
-    /// holds an empty one.
+    /// Starts a conversation whose header is stored together with the first appended entry, so that the store never holds an empty
+    /// conversation.
     pub fn begin(store: Arc<dyn Store>, clock: Arc<dyn Clock>, new: &New, command: &str) -> Self {
         Self::begin_as(conversation_id(&*clock), store, clock, new, command)
     }
 
-    /// The same with an id that the caller chose.
+    /// Does what [`Conversation::begin`] does, with an id that the caller chose.
     pub(crate) fn begin_as(
         id: ConversationId,
         store: Arc<dyn Store>,
@@ -232,7 +234,7 @@ impl Conversation {
         conversation
     }
 
-    /// Starts a conversation that has no store yet: see [`Conversation::attach`].
+    /// Starts a conversation without a store. [`Conversation::attach`] gives it one.
     pub fn in_memory(clock: Arc<dyn Clock>, new: &New) -> Self {
         let mut conversation = Self::begun(conversation_id(&*clock), clock, new);
         conversation.save();
@@ -244,7 +246,7 @@ impl Conversation {
         Self::of(id, clock, entries)
     }
 
-    /// A conversation with these entries, none of which is stored.
+    /// A conversation with these entries, none of which is stored yet.
     fn of(id: ConversationId, clock: Arc<dyn Clock>, entries: Vec<Entry>) -> Self {
         Self {
             id,
@@ -271,9 +273,9 @@ impl Conversation {
         }
     }
 
-    /// Opens a conversation to continue it. It stays locked until it is dropped. Damage does not prevent that:
-    /// [`Conversation::findings`] and [`Conversation::damage`] report it. If the store can only be read, the conversation
-    /// continues in memory.
+    /// Opens a conversation to continue it, and locks it until it is dropped. Damage does not prevent that:
+    /// [`Conversation::findings`] and [`Conversation::damage`] report it. If the store can only be read, the conversation continues
+    /// in memory.
     ///
     /// # Errors
     /// If it does not exist, cannot be read at all, or another process writes to it.
@@ -283,12 +285,12 @@ impl Conversation {
         id: ConversationId,
         command: &str,
     ) -> Result<Self, EngineError> {
-        // Nothing changes what is read under the lock.
+        // Lock first, so that no other process changes what is read next.
         let lock = locked(&*store, &*clock, id, command)?;
         Self::opened(store, clock, id, Some(command.to_owned()), lock, Vec::new())
     }
 
-    /// Opens a conversation to be read. What is appended stays in memory.
+    /// Opens a conversation for reading. Appended entries stay in memory.
     pub fn open_read_only(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -297,8 +299,9 @@ impl Conversation {
         Self::opened(store, clock, id, None, None, Vec::new())
     }
 
-    /// Opens a conversation to continue it with turns. If it is long and was compacted, only the entries that the next turn needs are read:
-    /// [`Conversation::is_whole`] is false then, and damage to what was not read is not noticed. Whatever needs more, reads it.
+    /// Opens a conversation to continue it with turns. If it is long and was compacted, only the entries that the next turn needs
+    /// are read: [`Conversation::is_whole`] is then false, and damage to the other entries goes unnoticed. Operations that need
+    /// more read the rest.
     ///
     /// # Errors
     /// As [`Conversation::open_with_clock`].
@@ -317,7 +320,7 @@ impl Conversation {
         let command = (hold != Hold::Never).then(|| command.to_owned());
         let mut damage = Vec::new();
         let read = checkpoint::read(&*store, id, &mut damage);
-        let Some(checkpoint::Opened { entries, part, walk }) = read else {
+        let Some(checkpoint::OpenedPart { entries, part, walk }) = read else {
             return Self::opened(store, clock, id, command, lock, damage);
         };
         let newest = entries.last().map(Tail::of);
@@ -344,7 +347,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Keeps a checkpoint in the store, with which the conversation is opened faster the next time, if a new one may save anything.
+    /// Stores a checkpoint, which makes the next opening faster, if a new one may save any reading.
     #[cfg(feature = "agent")]
     pub(crate) fn keep_checkpoint(&mut self) {
         if std::mem::take(&mut self.wants_checkpoint)
@@ -356,20 +359,24 @@ impl Conversation {
         }
     }
 
-    /// Estimates of the tokens of messages whose entries were not read.
+    /// Token estimates for messages whose entries were not read, as `counter` counts what is sent.
     #[cfg(feature = "agent")]
     pub(crate) fn known_estimates(
         &self,
         walk: &rejoin_view::path::Walk,
+        counter: rejoin_view::TokenCounter,
     ) -> impl Iterator<Item = (EntryId, u64)> {
         let gaps = self.part.iter().flat_map(|part| part.gaps.values());
-        // A result that was pruned since has a tombstone now, which is shorter.
+        // A result that was pruned since then is now a shorter tombstone, so its estimate no longer holds.
         let is_pruned = |known: &&rejoin_record::StandIn| {
             matches!(known.results, rejoin_record::StandInResults::Unread(_))
                 && walk.unread(known.entry).is_none()
         };
         let known = gaps.flat_map(|gap| &gap.stand_ins).filter(move |known| !is_pruned(known));
-        known.map(|known| (known.entry, known.tokens))
+        known.map(move |known| match known.results {
+            rejoin_record::StandInResults::Unread(unread) => (known.entry, counter.unread(unread).tokens),
+            _ => (known.entry, known.tokens),
+        })
     }
 
     /// Whether results were left out when the conversation was opened.
@@ -378,7 +385,7 @@ impl Conversation {
         self.part.as_ref().is_some_and(checkpoint::Part::leaves_results_unread)
     }
 
-    /// The path to the head, if it was walked when the conversation was opened and nothing was added since.
+    /// The path to the head, if it was walked on opening and nothing was added since. A second call returns `None`.
     #[cfg(feature = "agent")]
     pub(crate) fn take_walk(&mut self) -> Option<rejoin_view::path::Walk> {
         self.walk.take()
@@ -394,7 +401,7 @@ impl Conversation {
     ) -> Result<Self, EngineError> {
         let recorded = reading::read_after(&*store, id, reading::Mode::Recover, damage)?;
         if lock.is_some() {
-            // Before more is written, so that these bytes survive whatever happens to the store.
+            // Copy the damaged bytes aside before anything is written, so that a later write cannot destroy them.
             for damage in &recorded.damage {
                 if let Err(why) = store.set_aside(id, damage) {
                     tracing::warn!("{} of {id} could not be set aside: {why}", damage.place);
@@ -403,17 +410,17 @@ impl Conversation {
         }
         let mut entries = recorded.entries;
         let mut stored = entries.len() - recorded.drafted;
-        // If everything could be read, the newest entry is known. Otherwise the store may know more.
+        // If everything could be read, the newest entry is known. Otherwise ask the store, which may know a newer one.
         let is_whole = recorded.damage.is_empty() && stored > 0;
         let after = if is_whole { entries[..stored].last().map(Tail::of) } else { store.tail(id)? };
         if after.is_none() && entries.is_empty() {
-            // Nothing can be read, not even a header: the conversation begins again.
+            // Nothing can be read, not even a header, so the conversation starts over.
             entries = New::default().entries(id, &*clock);
             stored = 0;
         }
         let newest = entries.iter().max_by_key(|entry| entry.envelope().seq).map(Tail::of);
         let after = after.or(newest.filter(|_| stored > 0));
-        // If nothing can be read, the store still knows the newest entry.
+        // If no entry can be read, the store's newest entry is the head.
         let head = newest.or(after).map(|tail| (tail.id, tail.hash));
         let locked = lock.is_some();
         let mut conversation = Self {
@@ -434,11 +441,11 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Gives the conversation a store, or another one. All its entries are stored there.
+    /// Gives the conversation a store, or moves it to another one. All its entries are stored there.
     pub fn attach(&mut self, store: Arc<dyn Store>, command: &str) -> Saved {
         let same = self.after.is_some() && store.tail(self.id).ok().flatten() == self.after;
         if !same {
-            // Another store gets all of it.
+            // A different store gets all entries, so read the rest first.
             if let Err(why) = self.read_all() {
                 self.saved = Saved::not(&why, None);
                 return self.saved.clone();
@@ -455,7 +462,7 @@ impl Conversation {
         self.forget();
     }
 
-    /// Forgets what was derived from the entries. It is derived again on demand.
+    /// Forgets everything that was derived from the entries. It is derived again on demand.
     fn forget(&mut self) {
         self.session.take();
         self.findings.take();
@@ -474,23 +481,23 @@ impl Conversation {
         self.home.as_ref().map(|home| &home.store)
     }
 
-    /// The source of times and random numbers.
+    /// The clock and source of random numbers.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The entries that were read, in the order of appending; those that are in memory only come last. These are all entries that can be
-    /// read, unless the conversation was opened for its next turns only: see [`Conversation::is_whole`].
+    /// The entries that were read, in the order of appending; those that are only in memory come last. If
+    /// [`Conversation::is_whole`], these are all readable entries.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The entries that are in memory only.
+    /// The entries that are only in memory.
     pub fn unsaved(&self) -> &[Entry] {
         &self.entries[self.stored..]
     }
 
-    /// The entry that the next one follows.
+    /// The entry that the next one will follow.
     pub fn head(&self) -> Option<EntryId> {
         self.head.map(|(id, _)| id)
     }
@@ -499,23 +506,23 @@ impl Conversation {
         self.head
     }
 
-    /// Makes the next entry follow this one. The caller appends at once, which moves the head in the record, too.
+    /// Makes the next entry follow this one. The caller must append at once: that entry moves the head in the record, too.
     pub(crate) fn move_head(&mut self, head: Option<(EntryId, Hash)>) {
         self.head = head;
         self.forget();
     }
 
-    /// The newest entry of the store that is known here.
+    /// The newest entry of the store, as far as this process knows.
     pub fn tail(&self) -> Option<Tail> {
         self.after
     }
 
-    /// Whether everything is stored, as of the last attempt.
+    /// Whether everything is stored, as of the last attempt to save.
     pub fn saved(&self) -> &Saved {
         &self.saved
     }
 
-    /// The damage that was found in the store.
+    /// The damage that reading found in the store.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -529,7 +536,7 @@ impl Conversation {
         Tree::new(&self.entries)
     }
 
-    /// Whether everything was read, not only what the next turn needs.
+    /// Whether all entries were read, and not only those that the next turn needs.
     pub fn is_whole(&self) -> bool {
         #[cfg(feature = "agent")]
         return self.part.is_none();
@@ -537,7 +544,7 @@ impl Conversation {
         true
     }
 
-    /// Every entry that can be read, in the order of appending. What was left out when the conversation was opened is read from the store.
+    /// Every readable entry, in the order of appending. Entries that were skipped on opening are read from the store.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -552,7 +559,7 @@ impl Conversation {
         }
     }
 
-    /// Reads what was left out when the conversation was opened.
+    /// Reads the entries that were skipped on opening.
     ///
     /// # Errors
     /// If the store cannot be read. Then nothing changes.
@@ -564,19 +571,19 @@ impl Conversation {
         self.read_stored_again(&*store)
     }
 
-    /// The session that leads to the head.
+    /// The session along the path to the head.
     pub fn session(&self) -> &Session {
         self.session.get_or_init(|| {
-            // If the rest cannot be read, the session of what was read says so.
+            // If the rest cannot be read, the session covers the entries that were read, and reports that.
             let entries = self.all_entries().unwrap_or(Cow::Borrowed(&self.entries));
-            // After an append the lines are not known, but the order is.
+            // After an append the line numbers are not known, but the order is.
             let numbered = entries.iter().zip(1..);
             let session = reading::session(self.id, numbered, &self.damage, self.numbering);
             self.numbering.name(session)
         })
     }
 
-    /// The messages that were already read from their entries.
+    /// The messages that were already parsed from their entries.
     #[cfg(feature = "agent")]
     pub(crate) fn messages_read(&self) -> HashMap<EntryId, Arc<Message>> {
         let Some(session) = self.session.get() else { return HashMap::new() };
@@ -586,24 +593,24 @@ impl Conversation {
         ids.zip(messages).filter_map(|(id, message)| Some((id?, message))).collect()
     }
 
-    /// The title that was given, else the first line of the first message.
+    /// The given title, else the first line of the first message.
     pub fn title(&self) -> String {
         self.session().headline()
     }
 
-    /// Estimates the tokens of all messages, as [`TokenCounter`] does for a model that it does not know.
+    /// Estimates the tokens of all messages, with [`TokenCounter`]'s rule for unknown models.
     pub fn token_count(&self) -> usize {
         let counter = TokenCounter::for_model("").estimating();
         let tokens: u64 = self.messages().iter().map(|message| counter.message(message)).sum();
         usize::try_from(tokens).unwrap_or(usize::MAX)
     }
 
-    /// The messages that lead to the head.
+    /// The messages on the path to the head.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.session().messages
     }
 
-    /// The history that leads to the head.
+    /// The history along the path to the head.
     pub fn history(&self) -> History {
         self.session().history()
     }
@@ -613,12 +620,12 @@ impl Conversation {
         self.findings.get_or_init(|| self.session().findings.clone())
     }
 
-    /// The view that a model may see, and the repairs that were needed.
+    /// The view to send to a model, and the repairs that were needed.
     pub fn view(&self, policy: OnBroken) -> Repaired {
         repair(&self.history(), policy)
     }
 
-    /// A request body of a dialect.
+    /// Encodes a request body in a dialect.
     ///
     /// # Errors
     /// If the setting refuses a broken conversation, or the provider's size limits do.
@@ -636,10 +643,10 @@ impl Conversation {
         self.append(&Content::Message(message))
     }
 
-    /// Appends content after the head. Entries that are in memory only are stored before it.
+    /// Appends content after the head. Entries that are only in memory are stored before it.
     ///
-    /// If another process appended in between, although the lock forbids it, both keep their entries: these follow their own
-    /// head, which makes a branch.
+    /// If another process appended in between despite the lock, both keep their entries: these follow their own head, which makes a
+    /// branch.
     pub fn append(&mut self, content: &Content) -> Appended {
         let stamp = stamp(&*self.clock, None);
         self.append_as(content, stamp)
@@ -650,21 +657,21 @@ impl Conversation {
         self.saved_as(entry)
     }
 
-    /// Stores what is in memory only, an entry among it.
+    /// Stores all entries that are only in memory, including this one.
     fn saved_as(&mut self, entry: Entry) -> Appended {
         let saved = self.save();
-        // Its place may have changed while it was stored.
+        // Saving may have changed the entry's place, so return it as it is now.
         let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
         Appended { entry, saved }
     }
 
-    /// Appends after the head in memory; the next entry that must be durable is stored together with it.
+    /// Appends after the head in memory only. The next entry that must be durable is stored together with this one.
     #[cfg(feature = "agent")]
     pub(crate) fn append_later(&mut self, content: &Content) -> Appended {
         Appended { entry: self.add(content), saved: self.saved.clone() }
     }
 
-    /// Appends after the head, in memory. The next save stores everything that was added so, in one batch.
+    /// Appends after the head in memory only. The next save stores all such entries in one batch.
     pub(crate) fn add(&mut self, content: &Content) -> Entry {
         let stamp = stamp(&*self.clock, None);
         self.add_as(content, stamp)
@@ -674,7 +681,7 @@ impl Conversation {
         let raw;
         let (kind, content) = match content.kind().filter(|kind| *kind != Kind::Header) {
             Some(kind) => (kind, content),
-            // Only the first entry may be a header; content without a kind is kept as it is.
+            // Only the first entry may be a header. Content without a kind is kept as raw text.
             None => {
                 let text = Text::from(content.to_body().as_str());
                 raw = Content::Raw(RawItem { format: Text::new("rejoin"), text });
@@ -683,7 +690,8 @@ impl Conversation {
         };
         #[cfg(feature = "agent")]
         {
-            // What a checkpoint leaves unread, it need not show as pruned: the entry that prunes it is read after it.
+            // Results that a checkpoint leaves unread need not be pruned in it: the entry that prunes them is read after the
+            // checkpoint.
             let prunes = kind == Kind::Prune && !self.leaves_results_unread();
             self.wants_checkpoint |= prunes || kind == Kind::Compacted;
         }
@@ -696,14 +704,14 @@ impl Conversation {
         entry
     }
 
-    /// The chain that the next entry is sealed onto.
+    /// The hash chain at the head, which the next entry extends.
     fn chain(&self) -> Chain {
         let last = self.unsaved().last().map(Tail::of).or(self.after);
         Chain::at(last)
     }
 
-    /// Keeps the session up to date. A message after the head is simply added. Anything else may change the session, so it is derived
-    /// again on demand.
+    /// Keeps the session up to date. A message after the head is added to it. Any other entry may change the session, so the
+    /// session is derived again on demand.
     fn update_session(&mut self, entry: &Entry, content: &Content) {
         let Some(mut session) = self.session.take() else { return };
         let added = std::mem::take(&mut self.added_messages);
@@ -719,7 +727,7 @@ impl Conversation {
         }
     }
 
-    /// Stores the entries that are in memory only, if that is possible.
+    /// Stores the entries that are only in memory, if that is possible.
     pub fn save(&mut self) -> Saved {
         self.saved = match self.try_save() {
             Ok(()) => {
@@ -732,7 +740,7 @@ impl Conversation {
             Err(why) => {
                 let kept = self.keep_waiting(&why);
                 let saved = Saved::not(&why, kept);
-                // Only once: the caller is told on every append.
+                // Log it once only: the caller sees it in the result of every append.
                 if self.saved.is_durable() {
                     tracing::warn!("{}", saved.warning().unwrap_or_default());
                 }
@@ -742,11 +750,14 @@ impl Conversation {
         self.saved.clone()
     }
 
-    /// Keeps what could not be saved on this machine, if its store is elsewhere. Returns what to tell a person.
+    /// Writes entries that could not be saved to a file on this machine, if the store is on another one. Returns the message for a
+    /// person.
     fn keep_waiting(&mut self, why: &StoreError) -> Option<String> {
         let store = Arc::clone(&self.home.as_ref()?.store);
         let is_newer = matches!(why, StoreError::TooNew { .. });
-        let spool = store.spool().filter(|_| is_newer || why.is_unwritable())?;
+        // Whatever a server objects to, the next process may succeed.
+        let is_of_server = matches!(why, StoreError::Server { .. });
+        let spool = store.spool().filter(|_| is_newer || is_of_server || why.is_unwritable())?;
         let (waiting, after) = (self.waiting.take(), self.after);
         match Waiting::keep(waiting, spool, self.id, after, &self.entries[self.stored..]) {
             Ok(waiting) => {
@@ -756,7 +767,7 @@ impl Conversation {
                 Some(kept)
             }
             Err(why) => {
-                tracing::warn!("what is not saved cannot be kept on this machine either: {why}");
+                tracing::warn!("unsaved entries could not be buffered on this machine either: {why}");
                 None
             }
         }
@@ -776,8 +787,8 @@ impl Conversation {
         if home.lock.is_none() {
             match home.store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
                 Ok(lock) => home.lock = Some(lock),
-                // A handle that is limited to a scope lets a new conversation wait in a file once it has seen its first entries. So they are
-                // offered to the store, which cannot take them either.
+                // A scoped handle lets a new conversation wait in a file only after it has seen its first entries. So offer them to
+                // the store although it cannot accept them either.
                 Err(why) if self.after.is_none() && home.store.spool().is_some() && why.is_unwritable() => {
                     tracing::debug!("the new conversation {} cannot be locked: {why}", self.id);
                 }
@@ -785,11 +796,12 @@ impl Conversation {
             }
         }
         let store = Arc::clone(&home.store);
-        // A database writes all of them or none. In a file of lines, a power cut may leave the second line without the first.
+        // A database writes all of them or none. In a file of lines, a power cut may keep the second line and lose the first, so
+        // store one at a time.
         let at_once = if self.numbering == Numbering::Lines { 1 } else { usize::MAX };
         let mut catch_ups = 0;
         while catch_ups < CATCH_UPS {
-            // The scope is stored together with the header, so that a new conversation never lacks it.
+            // Store the scope together with the header, so that a new conversation never lacks it.
             let first = if self.stored == 0 { scoped_beginning(&self.entries) } else { 0 };
             let end = self.entries.len().min(self.stored.saturating_add(at_once.max(first)));
             match store.append(self.id, self.after, &self.entries[self.stored..end]) {
@@ -810,11 +822,12 @@ impl Conversation {
         Err(StoreError::TailMoved { expected: self.after, found: store.tail(self.id)? })
     }
 
-    /// Reads what others appended, and seals the unsaved entries after it. Each entry keeps its id and its parent.
+    /// Reads the entries that other processes appended, and seals the unsaved entries after them. Each entry keeps its id and its
+    /// parent.
     fn catch_up(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let Some(after) = store.tail(self.id)? else {
-            // Deleting a conversation takes its lock, which is held here. So the store was replaced by another one, which gets
-            // everything.
+            // Deleting a conversation takes its lock, which this process holds. So the store was replaced by a different one, which
+            // gets all entries.
             if !self.is_whole() {
                 return Err(StoreError::NotFound(self.id));
             }
@@ -831,7 +844,7 @@ impl Conversation {
             }
             ControlFlow::Continue(())
         })?;
-        // An append that failed may have been stored all the same: entries with our ids are ours.
+        // An append that failed may have been stored nevertheless: entries with the same ids are this process's own.
         let ids: HashMap<EntryId, Hash> = theirs.iter().map(|entry| (entry.id(), entry.hash())).collect();
         ours.extend(self.entries.split_off(self.stored));
         ours.retain(|entry| !ids.contains_key(&entry.id()));
@@ -849,8 +862,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Takes out the entries that the store has acknowledged and does not have any more, to store them again. A server loses such entries
-    /// if it is restored from a backup, or if a standby takes over that had not received them.
+    /// Takes out the entries that the store acknowledged but no longer has, so that they are stored again. A server loses such
+    /// entries if it is restored from a backup, or if a standby that had not received them takes over.
     fn take_lost(&mut self, store: &dyn Store) -> Result<Vec<Entry>, StoreError> {
         let Some(known) = self.after else { return Ok(Vec::new()) };
         let mut is_there = false;
@@ -869,7 +882,7 @@ impl Conversation {
         let all = std::mem::take(&mut self.entries);
         let (kept, lost): (Vec<Entry>, Vec<Entry>) =
             all.into_iter().partition(|entry| stored.contains(&entry.id()));
-        tracing::warn!("the store has lost {} entries of {}; they are saved again", lost.len(), self.id);
+        tracing::warn!("the store lost {} entries of {}; saving them again", lost.len(), self.id);
         self.stored = kept.len();
         self.after = kept.last().map(Tail::of);
         self.entries = kept;

@@ -12,11 +12,11 @@ use crate::{
 };
 
 impl Writer<'_> {
-    /// Copies the entries of a conversation that this store lacks from another store. Content that was erased there since the last copy
-    /// is erased here, too.
+    /// Copies the entries of a conversation that this store lacks from another store. Content that was erased there since the last
+    /// copy is erased here, too.
     ///
     /// # Errors
-    /// If the conversation does not exist, is damaged, or has diverged from the one here.
+    /// If the conversation does not exist there, is damaged, or has diverged from the copy here.
     pub fn copy_from(&self, other: &dyn Store, id: ConversationId) -> Result<Copied, EngineError> {
         let _lock = self.lock(id)?;
         let mut copy = Copying::begin(self.store, id)?;
@@ -34,7 +34,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Imports the entries of a file of rejoin's own entries that the store lacks. A last line that was cut off is skipped.
+    /// Imports those entries of a file of rejoin's own entries that the store lacks. A last line that was cut off is skipped.
     ///
     /// # Errors
     /// If a line is no entry or was changed, or the conversation has diverged from the one here. The entries before that line are
@@ -64,7 +64,7 @@ impl Writer<'_> {
             };
             let parent = entry.envelope().parent;
             if !entry.verifies(parent.and_then(|parent| hashes.get(&parent).copied())) {
-                return Err(wrong(format!("entry {} is not what it was when it was appended", entry.id())));
+                return Err(wrong(format!("entry {} has changed since it was appended", entry.id())));
             }
             hashes.insert(entry.id(), entry.hash());
             messages += u64::from(entry.envelope().kind == Kind::Message);
@@ -85,17 +85,17 @@ impl Writer<'_> {
         };
         let (id, new, before) = (copy.id, copy.here.is_empty(), copy.before);
         let copied = copy.finish()?;
-        // Only a new one can be taken back: an entry that does so would make this record differ from its source.
+        // Only a new conversation can be taken back: doing so in an existing one needs an entry that its source does not have.
         let growth = Growth::between(before, self.store.tail(id)?).filter(|growth| growth.before.is_none());
         Ok(Imported { id, new, added: copied.added, messages, compared: 0, growth })
     }
 }
 
-/// A copy in progress: the hashes of the entries that are here, and a batch of new ones.
+/// A copy in progress: the hashes of the entries that this store has, and a batch of new ones.
 struct Copying<'s> {
     store: &'s dyn Store,
     id: ConversationId,
-    /// The newest entry that was here.
+    /// The newest entry that this store had before the copy.
     before: Option<Tail>,
     tail: Option<Tail>,
     here: Vec<Hash>,
@@ -105,7 +105,7 @@ struct Copying<'s> {
     added: u64,
 }
 
-/// The most bytes of a copy that are appended at once.
+/// How many bytes are appended at once, at most.
 const COPY_BYTES: usize = 8 * 1024 * 1024;
 
 impl<'s> Copying<'s> {
@@ -157,7 +157,7 @@ impl<'s> Copying<'s> {
         if self.bytes >= COPY_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Erases the content here, too, in the same step that appends the note.
+    /// Erases the content here, too, in the step that appends the note of the erasure.
     fn erase(&mut self, erased: EntryId, note: Entry) -> Result<(), EngineError> {
         self.flush()?;
         let after = self.tail.ok_or(StoreError::NotFound(self.id))?;

@@ -1,17 +1,17 @@
-//! Tells a store about a conversation: title, state, time, and the words to search for.
+//! Derives the summary of a conversation that a store lists: title, state, time, and the words to search for.
 
 use rejoin_formats::{Context, session};
 use rejoin_record::{
-    Block, BlockKind, Content, Entry, Kind, Message, Role, Scope, Text, Timestamp, Tree, content,
+    Block, BlockKind, Content, Entry, Kind, Message, Scope, Text, Timestamp, Tree, content,
     json::{Doc, Value},
-    limits,
 };
 use rejoin_store::{About, Digest, ReportRows, SessionState, Summarize, Title, Words};
 use rejoin_view::PathState;
 
 use crate::{calls::CallKey, report};
 
-/// The digester of rejoin's stores: follows a conversation from its beginning, or from what was kept.
+/// Makes the digester for rejoin's stores. It starts at the beginning of a conversation, or continues from `kept`, the state that
+/// it saved.
 pub fn digest(kept: Option<&str>) -> Box<dyn Summarize> {
     Box::new(PathDigester(kept.map_or_else(PathState::default, PathState::from_text)))
 }
@@ -21,8 +21,8 @@ struct PathDigester(PathState);
 impl Summarize for PathDigester {
     fn add(&mut self, entry: &Entry) -> Digest {
         let content = match entry.envelope().kind {
-            // Its list may be long, and neither the state nor the digest says anything about it.
-            Kind::Prune => Content::Prune(content::Prune { results: Vec::new() }),
+            // Do not parse the list, which may be long: neither the state nor the digest depends on it.
+            Kind::Prune => Content::Prune(content::Prune::default()),
             _ => Content::of(entry),
         };
         self.0.add(entry, &content);
@@ -58,7 +58,7 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
             };
         }
         Content::Message(message) => {
-            digest.title = title_from(&message).map(Title::Said);
+            digest.title = session::line_said_in(&message).map(Title::FromMessage);
             digest.is_message = true;
             digest.words = words(message.role.as_str(), text_of(&message));
         }
@@ -80,14 +80,14 @@ pub(crate) fn digest_of(entry: &Entry, content: Content) -> Digest {
     digest
 }
 
-/// The time of an entry: of an imported one, the source's own time, if it has one; else when it was appended.
+/// The time of an entry: for an imported one the source's own time, if it has one; otherwise the time when it was appended.
 pub fn time_of(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     let source = envelope.source_time.as_ref().and_then(|time| session::instant(time));
     source.or_else(|| (!entry.id().is_derived()).then_some(envelope.timestamp))
 }
 
-/// The time that counts as activity. A new title or an erasure does not.
+/// The time of an entry if it counts as activity. A new title or an erasure does not.
 fn counted_time(entry: &Entry) -> Option<Timestamp> {
     let kind = &entry.envelope().kind;
     time_of(entry).filter(|_| !matches!(kind, Kind::Meta | Kind::Erased))
@@ -100,17 +100,6 @@ fn own(text: Option<Text>) -> Option<String> {
 fn words(role: &str, text: impl Into<Text>) -> Option<Words> {
     let text = text.into();
     (!text.trim().is_empty()).then(|| Words { role: role.to_owned(), text })
-}
-
-/// The first line of a message of the user, as a title. Text that agents insert is skipped.
-fn title_from(message: &Message) -> Option<String> {
-    if message.role != Role::User {
-        return None;
-    }
-    let texts = message.blocks.iter().filter_map(Block::as_text);
-    let text = texts.into_iter().find(|text| !text.is_blank() && !session::is_put_there(text))?;
-    let line = text.trim().lines().next()?.trim_end();
-    Some(line.chars().take(limits::TITLE_CHARS).collect())
 }
 
 /// The searchable texts of a message, one per line. A single text is shared, not copied.
@@ -133,15 +122,15 @@ fn text_of(message: &Message) -> Text {
     }
 }
 
-/// The id of the conversation that a fork was made from.
+/// The id of the conversation from which a fork was made.
 fn forked_from(scope: &str) -> Option<String> {
     let doc = Doc::parse(scope).ok()?;
     let from = doc.root()?.given("forked_from")?.given("conversation")?.as_str()?.into_owned();
     Some(from)
 }
 
-/// The provider and the model of a context, as the engine writes them or as an imported request names them.
-fn target(context: &content::Context) -> (Option<String>, Option<String>) {
+/// The provider and the model of a context, in the engine's own form or as an imported request names them.
+fn target(context: &content::RecordedContext) -> (Option<String>, Option<String>) {
     let Some(target) = &context.target else { return (None, None) };
     let doc = Doc::parse(target.as_str());
     let root = doc.as_ref().ok().and_then(Doc::root);

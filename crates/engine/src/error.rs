@@ -17,12 +17,12 @@ pub enum EngineError {
     /// No conversation has that name.
     #[error("Conversation not found: id={0}")]
     Unknown(String),
-    /// The text fits the ids or titles of several conversations.
+    /// The text matches the ids or titles of several conversations.
     #[error("`{given}` could mean several conversations")]
     Ambiguous {
         /// The text that was given.
         given: String,
-        /// The conversations that it fits, at most ten.
+        /// The conversations that it matches, at most ten.
         found: Vec<NamedConversation>,
     },
     /// There is no active conversation here.
@@ -44,16 +44,15 @@ pub enum EngineError {
     /// The conversation has no such message.
     #[error("there is no message {0} in the conversation")]
     NoSuchMessage(String),
-    /// The other store has the conversation, and it continues differently there.
-    #[error("Conversation {0} is in the other store and continues differently there")]
+    /// Both stores have the conversation, with different entries after some point.
+    #[error("Conversation {0} has diverged in the other store")]
     Diverged(ConversationId),
-    /// A file of rejoin's own entries is not imported like a session of another agent: see [`Writer::import_record`](crate::Writer::import_record).
-    #[error(
-        "Conversation {0} is rejoin's own record: its entries are taken in as they are, so that hashes stay"
-    )]
+    /// A file of rejoin's own entries cannot be imported like a session of another agent: see
+    /// [`Writer::import_record`](crate::Writer::import_record).
+    #[error("Conversation {0} is rejoin's own record: import it as a record, so that its hashes stay")]
     OwnRecord(ConversationId),
-    /// A line of a file of entries is no entry.
-    #[error("line {line} is no entry of a conversation: {why}")]
+    /// A line of a file of entries is not an entry.
+    #[error("line {line} is not an entry of a conversation: {why}")]
     NoRecord {
         /// The line, from 1.
         line: u64,

@@ -1,4 +1,4 @@
-//! Imports a session of another agent: adds the entries that the store lacks, each in its place.
+//! Imports a session of another agent: adds the entries that the store lacks, each at its place.
 //!
 //! [`Session::to_entries`] makes the entries of the source, with ids that stay the same when the source grows. They are compared with
 //! what is stored:
@@ -8,12 +8,12 @@
 //! it says now       a ─ B ─ c ─ d      afterwards a ┬ b ─ c
 //!                                                   └ B ─ c′ ─ d    c′ says what c says, after B
 //! ```
-//! An entry that is stored in its place is left alone. A new one is appended. One that follows another entry than before is appended
-//! again, under an id that is derived from its old id and its new place. So the path to the head says what the source says, importing
-//! twice adds nothing, and no stored entry changes.
+//! An entry that is already stored at its place is left alone. A new one is appended. One that follows a different entry than
+//! before is appended again, under an id that is derived from its old id and its new place. So the path to the head always matches
+//! the source, importing twice adds nothing, and no stored entry changes.
 //!
-//! Some kinds are light: the place of an entry is the nearest message, compaction or header before it. A line of bookkeeping that
-//! moved is not worth a copy of everything after it.
+//! Some kinds are light: when the place of an entry is computed, only messages, compactions and headers before it count. Otherwise
+//! one moved line of bookkeeping would copy everything after it.
 
 use std::{
     borrow::Cow,
@@ -32,7 +32,7 @@ use rejoin_store::{Location, Store, StoreError, StoredItem};
 
 use crate::{
     error::EngineError,
-    writer::{Growth, Imported, TakenBack, Writer, append_in_batches},
+    writer::{Growth, Imported, TakeBackOutcome, Writer, append_in_batches},
 };
 
 impl Writer<'_> {
@@ -46,8 +46,8 @@ impl Writer<'_> {
         self.import_again(session, &mut ImportMemory::default())
     }
 
-    /// Imports a session as [`Writer::import`] does. If the memory knows what the store has, the conversation is not read from there:
-    /// for a source that grows while it is watched.
+    /// Imports a session as [`Writer::import`] does. If `memory` knows the stored entries, they are not read again: this is for a
+    /// source that is watched while it grows.
     ///
     /// # Errors
     /// As [`Writer::import`].
@@ -72,7 +72,7 @@ impl Writer<'_> {
         let tail = self.store.tail(id)?;
         let (known, compared) = match memory.take(self.store, id, tail) {
             Some(known) => (known, 0),
-            None => Known::read(self.store, id, tail)?,
+            None => StoredEntries::read(self.store, id, tail)?,
         };
         let compared = Cell::new(compared);
         let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new(), compared };
@@ -91,7 +91,7 @@ impl Writer<'_> {
         }
         let (growth, messages) = (Growth::between(tail, after), session.messages.len() as u64);
         let Import { mut known, added: entries, compared, .. } = import;
-        // Of an older copy, it also knows entries that were not stored.
+        // For an older copy, `known` also lists entries that were not stored.
         if !is_older {
             entries.iter().for_each(|entry| known.stored(id, entry));
             memory.put(self.store, id, after, known);
@@ -99,26 +99,26 @@ impl Writer<'_> {
         Ok(Imported { id, new: tail.is_none(), added, messages, compared: compared.get(), growth })
     }
 
-    /// Takes an import back, if nothing was added to the conversation since: a new conversation is deleted, and one that had grown is
-    /// what it was before.
+    /// Takes an import back, if nothing was added to the conversation since. A new conversation is deleted; one that had grown gets
+    /// its former head back.
     ///
     /// # Errors
     /// If the store cannot be written, or another process writes to the conversation.
-    pub fn take_back(&self, id: ConversationId, growth: Growth) -> Result<TakenBack, EngineError> {
+    pub fn take_back(&self, id: ConversationId, growth: Growth) -> Result<TakeBackOutcome, EngineError> {
         let Growth { before: Some(before), after } = growth else {
             return Ok(self.take_back_new(&[(id, growth.after)])?[0]);
         };
         let _lock = self.lock(id)?;
         match self.store.tail(id)? {
-            None => return Ok(TakenBack::Missing),
-            Some(tail) if tail != after => return Ok(TakenBack::WentOn),
+            None => return Ok(TakeBackOutcome::Missing),
+            Some(tail) if tail != after => return Ok(TakeBackOutcome::WentOn),
             Some(_) => {}
         }
         let mut import = Import {
             id,
             now: self.clock.now(),
             chain: Chain::at(Some(after)),
-            known: Known::read(self.store, id, Some(after))?.0,
+            known: StoredEntries::read(self.store, id, Some(after))?.0,
             added: Vec::new(),
             compared: Cell::default(),
         };
@@ -126,25 +126,28 @@ impl Writer<'_> {
         let branch = taken_back_id(id, after.id, &body);
         import.seal(branch, Some(before.id), Kind::Branch, body, None);
         append_in_batches(self.store, id, Some(after), &import.added)?;
-        Ok(TakenBack::Restored)
+        Ok(TakeBackOutcome::Restored)
     }
 
-    /// Takes back what imports added as new conversations, each with its newest entry then: they are deleted at once, which takes as much
-    /// work as deleting one.
+    /// Takes back imports that added new conversations, each given with its newest entry at that time. They are deleted in one
+    /// step, which costs as much as deleting one.
     ///
     /// # Errors
     /// If the store cannot be read or written, or another process is writing to one of them.
-    pub fn take_back_new(&self, added: &[(ConversationId, Tail)]) -> Result<Vec<TakenBack>, EngineError> {
+    pub fn take_back_new(
+        &self,
+        added: &[(ConversationId, Tail)],
+    ) -> Result<Vec<TakeBackOutcome>, EngineError> {
         let (mut locks, mut going, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
         for (id, after) in added {
             let lock = self.lock(*id)?;
             outcomes.push(match self.store.tail(*id)? {
-                None => TakenBack::Missing,
-                Some(tail) if tail != *after => TakenBack::WentOn,
+                None => TakeBackOutcome::Missing,
+                Some(tail) if tail != *after => TakeBackOutcome::WentOn,
                 Some(_) => {
                     going.push(*id);
                     locks.push(lock);
-                    TakenBack::Deleted
+                    TakeBackOutcome::Deleted
                 }
             });
         }
@@ -154,17 +157,17 @@ impl Writer<'_> {
     }
 }
 
-/// The body of the branch that takes an import back.
+/// The body of the `branch` entry that takes an import back.
 fn taken_back() -> Raw {
     Content::Branch(Branch { reason: Some(Text::new("the import was taken back")) }).to_body()
 }
 
-/// The id of that branch, which a later import recognises. It is derived, so that the branch is no entry that was appended here.
+/// The id of that entry, by which a later import recognises it. It is derived, so that the entry does not count as appended here.
 fn taken_back_id(id: ConversationId, last: EntryId, body: &Raw) -> EntryId {
     EntryId::derive(&id, &format!("taken back behind {last}"), body.as_str())
 }
 
-/// Whether entries of this kind do not count as the place of what follows them.
+/// Whether entries of this kind are ignored when the place of later entries is computed.
 fn is_light(kind: &Kind) -> bool {
     matches!(
         kind,
@@ -179,39 +182,39 @@ struct Node {
     hash: Hash,
     inner: Hash,
     erased: bool,
-    /// The nearest entry that is not light, itself included.
+    /// The nearest entry that is not light: this one or an ancestor.
     ground: EntryId,
-    /// Its place: the same for its parent.
+    /// Its place: the ground of its parent.
     place: Option<EntryId>,
-    /// Whether rejoin added it, for the head or the context, and no line of the source.
+    /// Whether rejoin added it for the head or the context, so that no line of the source matches it.
     ours: bool,
-    /// The hash of the nearest context before it, itself included.
+    /// The hash of the nearest context: in this entry or before it.
     context: Option<Hash>,
 }
 
-/// What importers know of the conversations that they imported last, so that importing a source that has grown does not read them from
-/// the store again. If anything else was appended to one meanwhile, or erased in it, its tail is another one, and it is read again.
+/// The stored entries of the conversations that were imported last, so that importing a source that has grown does not read them
+/// from the store again. If anything else was appended or erased meanwhile, the tail differs, and the conversation is read again.
 #[derive(Default)]
 pub struct ImportMemory {
-    /// The one that was imported last is at the end.
-    conversations: VecDeque<(Location, ConversationId, Tail, Known)>,
+    /// Ordered by import, the latest at the end.
+    conversations: VecDeque<(Location, ConversationId, Tail, StoredEntries)>,
 }
 
 impl ImportMemory {
-    /// How many entries are remembered in all. Each takes some 300 bytes.
+    /// How many entries are remembered in total. Each takes about 300 bytes.
     const MOST: usize = 200_000;
 
-    /// What is known of a conversation, if the store still has it with this tail.
-    fn take(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Option<Known> {
-        let is_it = |(of, known, ..): &(Location, ConversationId, Tail, Known)| {
+    /// The known entries of a conversation, if the store still has this tail.
+    fn take(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Option<StoredEntries> {
+        let is_it = |(of, known, ..): &(Location, ConversationId, Tail, StoredEntries)| {
             *known == id && of == store.location()
         };
         let (_, _, then, known) = self.conversations.remove(self.conversations.iter().position(is_it)?)?;
         (Some(then) == tail).then_some(known)
     }
 
-    fn put(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>, known: Known) {
-        // What cannot be read now may be readable next time.
+    fn put(&mut self, store: &dyn Store, id: ConversationId, tail: Option<Tail>, known: StoredEntries) {
+        // Do not remember a damaged conversation: its unreadable entries may be readable next time.
         let Some(tail) = tail.filter(|_| !known.damaged) else { return };
         self.conversations.push_back((store.location().clone(), id, tail, known));
         let count =
@@ -230,17 +233,17 @@ impl fmt::Debug for ImportMemory {
 
 /// The stored entries of a conversation.
 #[derive(Default)]
-struct Known {
+struct StoredEntries {
     nodes: HashMap<EntryId, Node>,
     /// Contexts, by their place and the hash of their body.
     contexts: HashMap<(EntryId, Hash), EntryId>,
     /// The first entry that can be read.
     first: Option<EntryId>,
-    /// The head. If the newest entry is a branch that restored it, the target of that.
+    /// The head; if the newest entry is a branch that restored the head, that branch's target.
     head: Option<EntryId>,
-    /// The newest time in the source, as of the last import.
+    /// The newest time that the source had at the last import.
     newest: Option<Timestamp>,
-    /// Hashes of stored lines that are no messages.
+    /// Hashes of the stored lines that are not messages.
     lines: HashSet<Hash>,
     stored: HashSet<EntryId>,
     /// Whether entries were appended here since the import.
@@ -253,8 +256,8 @@ struct Known {
     taken_back: bool,
 }
 
-impl Known {
-    /// Reads the entries of a conversation. Returns how many there are, too.
+impl StoredEntries {
+    /// Reads the entries of a conversation. Also returns their number.
     fn read(store: &dyn Store, id: ConversationId, tail: Option<Tail>) -> Result<(Self, u64), StoreError> {
         let (mut known, mut count) = (Self::default(), 0);
         if tail.is_none() {
@@ -291,7 +294,7 @@ impl Known {
         let (id, kind) = (entry.id(), &entry.envelope().kind);
         let parent = entry.envelope().parent;
         let above = parent.and_then(|parent| self.nodes.get(&parent)).copied();
-        // A parent that cannot be read is a place all the same.
+        // A parent that cannot be read still is a place.
         let place = above.map(|above| above.ground).or(parent);
         let says = entry.body().filter(|_| *kind == Kind::Context).map(body_hash);
         if let (Some(says), Some(place)) = (says, place) {
@@ -315,7 +318,7 @@ impl Known {
     }
 }
 
-/// The time of an entry in the source. Lines that are no messages have it in their text.
+/// The time of an entry in the source. A line that is not a message has it in its text.
 fn time(entry: &Entry) -> Option<Timestamp> {
     let envelope = entry.envelope();
     if !entry.id().is_derived() {
@@ -341,9 +344,9 @@ struct Import {
     id: ConversationId,
     now: Timestamp,
     chain: Chain,
-    known: Known,
+    known: StoredEntries,
     added: Vec<Entry>,
-    /// How many entries were read from the store.
+    /// The number of entries that were read from the store.
     compared: Cell<u64>,
 }
 
@@ -353,7 +356,7 @@ impl Import {
         let context = wanted.last().filter(|entry| entry.envelope().kind == Kind::Context);
         let context = context.and_then(Entry::body).map(body_hash);
         let (parents, on_path) = paths(wanted);
-        // The stored entry of each wanted one, or its replacement.
+        // The stored id of each wanted entry, or of its replacement.
         let mut actual: Vec<EntryId> = Vec::with_capacity(wanted.len());
         for (number, entry) in wanted.iter().enumerate() {
             let parent = parents[number].map(|parent| actual[parent]);
@@ -370,13 +373,13 @@ impl Import {
         (actual.into_iter().chain(wanted.iter().map(Entry::id)).collect(), head)
     }
 
-    /// Whether the source is an older copy: it has nothing new, and lacks something that is stored. Its last message may have been cut
-    /// short. Then nothing of it is imported, not even its head.
+    /// Whether the source is an older copy: it adds nothing new, and lacks an entry that is stored. Its last message may be cut
+    /// short. In that case nothing is imported, not even its head.
     fn is_older(&self, seen: &HashSet<EntryId>, store: &dyn Store) -> bool {
         if self.known.damaged || self.added.is_empty() {
             return false;
         }
-        // A new line that is whole was written since; one that was cut off was not.
+        // A new line that is whole was written since the last import; one that was cut off was not.
         let since = |entry: &Entry| match Content::of(entry) {
             Content::Raw(raw) => {
                 let known = entry.body().is_some_and(|body| self.known.lines.contains(&body_hash(body)));
@@ -387,12 +390,12 @@ impl Import {
         if self.added.iter().any(since) {
             return false;
         }
-        // Entries that were appended here are no part of the source.
+        // Entries that were appended here are not part of the source.
         let more = |node: &Node| {
             let of_source = !node.ours && node.id.is_derived() && self.known.stored.contains(&node.id);
             of_source && !seen.contains(&node.id)
         };
-        // A source that has only grown is told without looking into the store.
+        // A source that has only grown is recognised without reading the store.
         if !self.known.nodes.values().any(more) {
             return false;
         }
@@ -404,7 +407,7 @@ impl Import {
         }
     }
 
-    /// Whether this message is the beginning of a stored one in the same place, and so was cut short.
+    /// Whether this message is a prefix of a stored one at the same place, and so was cut short.
     fn begins(&self, store: &dyn Store, short: &Entry) -> bool {
         let native = |entry: &Entry| match Content::of(entry) {
             Content::Message(message) => message.native.map(|native| native.raw),
@@ -425,7 +428,7 @@ impl Import {
     /// The header never changes.
     fn header(&mut self, entry: &Entry) -> EntryId {
         match self.known.first {
-            // It may be damaged, but other entries still name it.
+            // The header may be damaged, but other entries still name it.
             Some(_) if self.known.damaged => entry.id(),
             Some(first) => first,
             None => self.append(entry, entry.id(), None),
@@ -446,7 +449,7 @@ impl Import {
                 return parent;
             }
         }
-        // If something is damaged, an unknown id may belong to it. Then the entry is added again, under another id.
+        // If something is damaged, an unknown id may belong to an unreadable entry. So the entry is added under a different id.
         let taken = node.is_some() || self.known.damaged;
         let body = entry.body().map_or("", Raw::as_str);
         let again = || EntryId::derive(&self.id, &format!("{id} behind {place}"), body);
@@ -458,8 +461,8 @@ impl Import {
         self.append(entry, id, Some(under))
     }
 
-    /// The parent for an entry that follows `parent`: the wanted context, if the last import put it there, so that it need not be
-    /// repeated.
+    /// The parent for an entry that follows `parent`: the wanted context, if the last import already put it there, so that the
+    /// context is not repeated.
     fn after_context(&self, parent: EntryId, wanted: Option<Hash>) -> EntryId {
         let node = self.known.nodes.get(&parent);
         let (Some(node), Some(wanted)) = (node, wanted) else { return parent };
@@ -469,7 +472,7 @@ impl Import {
         self.known.contexts.get(&(node.ground, wanted)).copied().unwrap_or(parent)
     }
 
-    /// Adds the context at the end, unless it is already the newest on the path.
+    /// Adds the context at the end, unless it is already the newest one on the path.
     fn context(&mut self, entry: &Entry, parent: EntryId) -> EntryId {
         let Some(says) = entry.body().map(body_hash) else { return parent };
         let node = self.known.nodes.get(&parent);
@@ -486,7 +489,7 @@ impl Import {
     /// Moves the head to the source's head, unless entries were appended here since, or the source is an older copy.
     fn head(&mut self, wanted: EntryId, newest: Option<Timestamp>) {
         let kept = self.known.head.filter(|_| self.known.has_own_entries || newest < self.known.newest);
-        // An import that was taken back and is repeated adds nothing but the head.
+        // Repeating an import that was taken back adds nothing but the head.
         let again = self.known.last.filter(|_| self.known.taken_back && kept.is_none());
         let Some(last) = self.added.last().map(Entry::id).or(again) else { return };
         let target = match kept {
@@ -533,7 +536,7 @@ fn paths(entries: &[Entry]) -> (Vec<Option<usize>>, Vec<bool>) {
     let mut latest: HashMap<EntryId, usize> = HashMap::with_capacity(entries.len());
     let mut parents = Vec::with_capacity(entries.len());
     for (number, entry) in entries.iter().enumerate() {
-        // The last of several entries with one id counts: a source may repeat a line.
+        // If several entries share an id, the last one counts: a source may repeat a line.
         parents.push(entry.envelope().parent.and_then(|parent| latest.get(&parent).copied()));
         latest.insert(entry.id(), number);
     }

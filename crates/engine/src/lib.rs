@@ -1,7 +1,7 @@
-//! Works with conversations: reads and writes them, imports, forks, copies and erases them, and runs turns with a model.
+//! Works with conversations: reads, writes, imports, forks, copies and erases them, and runs turns with a model.
 //!
-//! Clock and randomness are used here and nowhere below. Nothing here prints, reads the environment or looks for the home folder: the
-//! caller says where things are.
+//! Only this crate uses clock and randomness; the crates below it do not. It does not print, read the environment or look for the
+//! home folder: the caller passes such places in.
 
 #[cfg(feature = "agent")]
 pub mod agent;
@@ -62,23 +62,23 @@ pub use reading::{Mode, Recorded, read};
 pub use rejoin_store::SessionState;
 pub use removal::{Removal, Sharer, removal};
 pub use resolve::{NamedConversation, names_exactly, resolve, resolve_id};
-pub use writer::{Copied, Growth, Imported, New, TakenBack, Writer};
+pub use writer::{Copied, Growth, Imported, New, TakeBackOutcome, Writer};
 
 #[cfg(feature = "agent")]
 pub use rejoin_formats::context;
 use rejoin_store::{Access, Location, Options, Store, StoreError};
-/// JSON values, as tools get their arguments.
+/// Re-exported because tools receive their arguments as JSON values.
 #[cfg(feature = "agent")]
 pub use serde_json;
 
 /// Opens a store of rejoin's conversations.
 ///
 /// # Errors
-/// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
+/// [`StoreError::Missing`] if it is opened for reading and does not exist; otherwise the reason why it cannot be opened.
 pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>, StoreError> {
     let open = |access| rejoin_store::open(location, Options { access, digester: digest });
     let store = match open(access) {
-        // Everything that was said so far may be waiting on this machine. Delivering it makes the tables.
+        // The tables may be missing because all entries so far are waiting on this machine. Delivering them creates the tables.
         Err(missing @ StoreError::Missing(_)) if rejoin_store::has_unsaved(location) => {
             let delivered = open(Access::Write).map(|store| unsaved::deliver(&*store));
             delivered.map_err(|_| missing)?;
@@ -89,7 +89,7 @@ pub fn open_store(location: &Location, access: Access) -> Result<Box<dyn Store>,
     if store.spool().is_some_and(|spool| !spool.conversations().is_empty()) {
         match access {
             Access::Write => unsaved::deliver(&*store),
-            // A list should show what an earlier process could not save.
+            // Deliver first, so that a list shows entries that an earlier process could not save.
             Access::Read => {
                 let _ = open(Access::Write).map(|store| unsaved::deliver(&*store));
             }

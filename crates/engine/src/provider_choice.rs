@@ -1,13 +1,14 @@
-//! What a source asks for: the command line, the environment, the settings, or the last turn of a conversation. What becomes of
-//! it is an [`Endpoint`](crate::provider::Endpoint).
+//! The provider that one source asks for: the command line, the environment, the settings, or the last turn of a conversation.
+//! `provider/decide.rs` weighs the sources; the result is an [`Endpoint`](crate::provider::Endpoint).
 
+pub use rejoin_formats::wire::settings::Effort;
 use rejoin_record::{
-    Content, Entry, Kind, Role,
-    content::{Context, Metadata},
+    Content, Entry, Kind, Role, Text,
+    content::{Metadata, RecordedContext},
     json::Doc,
 };
 
-use crate::conversation::Conversation;
+use crate::{conversation::Conversation, turn::SystemParts};
 
 /// The provider, model and address that one source asks for. A field that the source does not mention is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,14 +20,14 @@ pub struct ProviderChoice {
     pub api: Option<String>,
     /// The model; `None` is the provider's default.
     pub model: Option<String>,
-    /// The provider's base address; `None` is its own. A conversation may come from another machine, so a key is sent to an
-    /// address that only the conversation names only if the user has named it on this machine, too.
+    /// The provider's base address; `None` is its own. A conversation may come from another machine. So if only the conversation
+    /// names an address, a key is sent there only if the user has also named it on this machine.
     pub base_url: Option<String>,
-    /// How it is to answer.
+    /// Settings for the provider's answers.
     pub answer: AnswerSettings,
 }
 
-/// How a model is to answer.
+/// Settings for a model's answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AnswerSettings {
     /// The most tokens that an answer may have.
@@ -36,36 +37,25 @@ pub struct AnswerSettings {
 }
 
 impl AnswerSettings {
-    /// The same, with the other's values where this one has none.
+    /// These settings, with missing values filled in from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { max_tokens: self.max_tokens.or(other.max_tokens), effort: self.effort.or(other.effort) }
     }
 }
 
-/// How much a model reasons before it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// Little.
-    Low,
-    /// As usual.
-    Medium,
-    /// As much as it can.
-    High,
-}
-
 impl ProviderChoice {
-    /// Reads what the last answered turn of a conversation recorded: the newest context that a model answered in, else the newest
-    /// context. So a mistyped name that no model answered to does not stick.
+    /// The choice that the last answered turn of a conversation recorded: that of the newest context in which a model answered,
+    /// else of the newest context. So a mistyped name to which no model answered is not kept.
     ///
-    /// The header is written before anything is said. It counts only if there is an answer and no context, so that settings made
-    /// after `rejoin new` count.
+    /// The header is written before the first turn. It counts only if there is an answer and no context, so that settings made
+    /// after `rejoin new` apply.
     pub fn of(conversation: &Conversation) -> Self {
         let (context, answered) = last_context(conversation.entries());
         if let Some(context) = context {
             return Self::in_context(&context).unwrap_or_default();
         }
-        // A session of another agent names providers in that agent's words.
+        // The header of an imported session names providers in the other agent's words.
         let header = header(conversation).filter(|header| answered && header.format.is_none());
         header.map_or_else(Self::default, |header| Self {
             provider: header.provider.map(|provider| provider.to_string()),
@@ -74,8 +64,8 @@ impl ProviderChoice {
         })
     }
 
-    /// What a context says about who answers; none if it was imported with a request and says nothing.
-    pub fn in_context(context: &Context) -> Option<Self> {
+    /// The choice in a context; `None` for the context of an imported request, if it names neither provider nor model.
+    pub fn in_context(context: &RecordedContext) -> Option<Self> {
         let doc = Doc::parse(context.target.as_ref()?.as_str()).ok()?;
         let root = doc.root()?;
         let field = |name: &str| Some(root.given(name)?.as_str()?.into_owned());
@@ -96,7 +86,15 @@ impl Conversation {
         last_context(self.entries()).0?.system.map(|system| system.to_string())
     }
 
-    /// The working directory that the conversation was begun in.
+    /// The parts that this system prompt was composed of; `None` if they were not recorded.
+    pub fn recorded_parts(&self) -> Option<SystemParts> {
+        let context = last_context(self.entries()).0?;
+        let text = |text: Option<Text>| text.map(|text| text.to_string());
+        let (own, project) = (text(context.own_instructions), text(context.project_instructions));
+        (own.is_some() || project.is_some()).then_some(SystemParts { own, project })
+    }
+
+    /// The working directory in which the conversation was started.
     pub fn directory(&self) -> Option<String> {
         header(self)?.directory.map(|directory| directory.to_string())
     }
@@ -110,9 +108,9 @@ fn header(conversation: &Conversation) -> Option<Metadata> {
     }
 }
 
-/// The newest context that names a target and that a model answered in, else the newest that names one; and whether a model
-/// answered at all.
-pub(crate) fn last_context(entries: &[Entry]) -> (Option<Context>, bool) {
+/// The newest context that names a target and in which a model answered, else the newest one that names a target; and whether a
+/// model answered at all.
+pub(crate) fn last_context(entries: &[Entry]) -> (Option<RecordedContext>, bool) {
     let (mut newest, mut answered) = (None, false);
     for entry in entries.iter().rev() {
         match entry.envelope().kind {

@@ -1,4 +1,4 @@
-//! Reads a conversation from a store: every entry, the damage, and the session that leads to its head.
+//! Reads a conversation from a store: every entry, the damage, and the session along the path to its head.
 
 use std::ops::ControlFlow;
 
@@ -13,13 +13,13 @@ use rejoin_view::{Finding, Rule};
 
 use crate::{draft, error::EngineError};
 
-/// What reading does about damage.
+/// How reading treats damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Skips and reports it.
+    /// Skip it and report it.
     #[default]
     Recover,
-    /// Fails.
+    /// Fail.
     Strict,
 }
 
@@ -28,26 +28,26 @@ pub enum Mode {
 pub struct Recorded {
     /// The conversation's id.
     pub id: ConversationId,
-    /// Every entry that can be read, in the order of appending. Those of a draft come last.
+    /// Every readable entry, in the order of appending. Entries of a draft come last.
     pub entries: Vec<Entry>,
-    /// The number of entries that come from the draft of an answer that was cut by a kill. The next writer stores them.
+    /// The number of entries that come from the draft of an answer which a kill cut off. The next writer stores them.
     pub drafted: usize,
-    /// What cannot be read.
+    /// The places that cannot be read.
     pub damage: Vec<Damage>,
-    /// The messages that lead to the head, and the findings of reading.
+    /// The messages on the path to the head, and the findings of reading.
     pub session: Session,
 }
 
 /// Reads a conversation.
 ///
 /// # Errors
-/// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail was never acknowledged: it is reported, and does not
-/// count as damage.
+/// If it does not exist; in strict mode, also if it is damaged or empty. A torn tail is reported but does not count as damage,
+/// because it was never acknowledged.
 pub fn read(store: &dyn Store, id: ConversationId, mode: Mode) -> Result<Recorded, EngineError> {
     read_after(store, id, mode, Vec::new())
 }
 
-/// The same after an attempt that found this damage. A store that mends itself reports some of it only once.
+/// Reads a conversation after an earlier attempt that found this damage: a store that mends itself reports some damage only once.
 pub(crate) fn read_after(
     store: &dyn Store,
     id: ConversationId,
@@ -60,7 +60,7 @@ pub(crate) fn read_after(
         match item {
             StoredItem::Entry(entry) => entries.push((entry, line)),
             StoredItem::Damage(found) => {
-                // Damage knows its line. Blank lines before it were skipped without notice.
+                // Damage carries its own line number, because blank lines before it were skipped.
                 line = line_of(found.place).unwrap_or(line - 1);
                 damage.push(found);
             }
@@ -83,7 +83,7 @@ pub(crate) fn read_after(
     }
     let session = numbering.name(session);
     let mut entries: Vec<Entry> = entries.into_iter().map(|(entry, _)| entry).collect();
-    // The list lives as long as the conversation.
+    // Give spare memory back: the list lives as long as the conversation.
     entries.shrink_to_fit();
     Ok(Recorded { id, entries, drafted, damage, session })
 }
@@ -118,7 +118,7 @@ impl Numbering {
         }
     }
 
-    /// Renumbers a session's places as the store shows them to people.
+    /// Renumbers a session's places in the form that the store shows to people.
     pub(crate) fn name(self, mut session: Session) -> Session {
         if self == Self::Lines {
             return session;
@@ -139,7 +139,7 @@ impl Numbering {
     }
 }
 
-/// The session of what was read, with places as lines from 1.
+/// The session of these entries, with places as lines from 1.
 pub(crate) fn session<'e>(
     id: ConversationId,
     entries: impl Iterator<Item = (&'e Entry, usize)>,
@@ -160,7 +160,7 @@ pub(crate) fn session<'e>(
     jsonl::session_of(id, entries, damaged.collect())
 }
 
-/// Fails at the first place that is not as it was written.
+/// Fails at the first place that differs from the written data.
 fn first_problem(
     id: ConversationId,
     session: &Session,
@@ -177,7 +177,7 @@ fn first_problem(
     let damaged = damage.iter().filter(|damage| !damage.torn);
     let damaged =
         damaged.map(|damage| (line_of(damage.place).unwrap_or(usize::MAX), damage.place, damage.why.clone()));
-    // What the store says about a place comes before findings that follow from it.
+    // At the same place, the store's own report comes before findings that follow from it.
     match damaged.chain(found).min_by_key(|(line, _, _)| *line) {
         Some((_, place, why)) => Err(EngineError::Corrupted { id, place, why }),
         None => Ok(()),

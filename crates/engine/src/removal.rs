@@ -1,5 +1,5 @@
-//! Finds out what erasing or deleting removes, and which of it other conversations keep. Nothing is changed: a `--dry-run` shows this,
-//! and the report afterwards.
+//! Computes the content that erasing or deleting removes, and which of it other conversations keep. It changes nothing: `--dry-run`
+//! shows the result, and the report afterwards does.
 
 use std::{collections::HashSet, ops::ControlFlow, path::PathBuf};
 
@@ -8,23 +8,23 @@ use rejoin_store::{Store, StoreError, StoredItem};
 
 use crate::{digest::digest_of, draft};
 
-/// The shortest text, in characters, by which two messages count as the same. Shorter texts, such as "go on", are common.
+/// The shortest text, in characters, by which two messages count as copies. Shorter texts, such as "go on", are common.
 const TELLING: usize = 16;
 
-/// What would be removed.
+/// The content that an erasure or a deletion would remove.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// The files that are removed: in a JSONL store the conversation itself; the draft of an answer; damage that was set aside.
+    /// The files to remove: in a JSONL store the conversation itself; the draft of an answer; damage that was set aside.
     pub files: Vec<PathBuf>,
     /// The number of messages whose content is removed.
     pub messages: u64,
-    /// The number of recorded changes that are removed: files as they were before and after the calls of a removed message.
+    /// The number of recorded file changes to remove: the files' content before and after the calls of a removed message.
     pub changes: u64,
     /// The number of entries whose content is removed: messages, changes, contexts, commands, summaries, and the bookkeeping of turns.
     pub entries: u64,
-    /// Other conversations that hold some of the content and keep it, in the order of their ids.
+    /// Other conversations that hold some of the content and keep it, ordered by id.
     pub sharers: Vec<Sharer>,
-    /// The length of the removed content, in bytes. On the disk it may be compressed.
+    /// The length of the removed content, in bytes. It may be compressed on disk.
     pub bytes: u64,
     /// Other conversations that cannot be read. They may hold some of the content, too.
     pub unread: Vec<ConversationId>,
@@ -39,12 +39,11 @@ pub struct Sharer {
     pub title: Option<String>,
     /// The number of its entries that hold such content.
     pub entries: u64,
-    /// Whether it holds the same entries, as a fork does. Otherwise only the text is the same, which may be
-    /// a coincidence.
+    /// Whether it holds the same entries, as a fork does. Otherwise only the text is equal, which may be a coincidence.
     pub is_fork: bool,
 }
 
-/// Says what would be removed with some entries of a conversation, or with all of it if none are named. It reads every
+/// Computes what would be removed with some entries of a conversation, or with all of it if none are named. Reads every
 /// conversation of the store.
 pub fn removal(
     store: &dyn Store,
@@ -100,20 +99,22 @@ pub fn removal(
     Ok(removal)
 }
 
-/// Whether an entry is a change that a call of one of these messages made. It holds a file as it was, and is erased with the message.
+/// Whether an entry records a file change that a call of one of these messages made. It holds the file's old content, and is erased
+/// with the message.
 pub(crate) fn goes_with(entry: &Entry, messages: &[EntryId]) -> bool {
     entry.envelope().kind == Kind::Change
         && matches!(Content::of(entry), Content::Change(change) if messages.contains(&change.call.entry))
 }
 
-/// Whether an entry holds content of a person, a model or a tool. Bookkeeping, such as the end of a turn, is alike in every conversation.
+/// Whether an entry holds content of a person, a model or a tool. Bookkeeping, such as the end of a turn, is the same in every
+/// conversation.
 fn holds_content(entry: &Entry) -> bool {
     use Kind::{Change, Command, Compacted, Context, Message, Raw, Snapshot};
     let kinds = [Message, Command, Context, Compacted, Snapshot, Raw, Change];
     entry.content().is_some() && kinds.contains(&entry.envelope().kind)
 }
 
-/// The text of an entry, if it is long enough to tell it from others.
+/// The text of an entry, if it is long enough to identify a copy.
 fn telling_text(entry: &Entry) -> Option<Text> {
     let text = digest_of(entry, Content::of(entry)).words?.text;
     (text.chars().nth(TELLING - 1).is_some()).then_some(text)

@@ -1,4 +1,4 @@
-//! The rows for reports that follow from entries: messages as bots know them, and the audit of calls.
+//! The report rows that are derived from entries: messages in the form that bots use, and the audit of calls.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::{
     digest::time_of,
 };
 
-/// The rows of entries, which are a whole conversation or its end.
+/// The rows of entries, which are a whole conversation or the end of one.
 pub(crate) fn of(entries: &[Entry], key: &CallKey) -> ReportRows {
     let paired = paired_calls(entries, key);
     let mut report = ReportRows { lacks_calls: paired.lacks_calls, ..ReportRows::default() };
@@ -48,7 +48,7 @@ pub(crate) fn of(entries: &[Entry], key: &CallKey) -> ReportRows {
     report
 }
 
-/// The rows of a message: its results first, then what it says itself.
+/// The rows of a message: first those of its results, then that of its own text and calls.
 fn rows(entry: &Entry, message: &Message, paired: &PairedCalls) -> Vec<MessageRow> {
     let envelope = entry.envelope();
     let at = time_of(entry).unwrap_or(envelope.timestamp);
@@ -71,7 +71,7 @@ fn rows(entry: &Entry, message: &Message, paired: &PairedCalls) -> Vec<MessageRo
     };
     let mut rows: Vec<MessageRow> =
         (0..).zip(ConversationMessage::of(message, None, tool_of)).map(row).collect();
-    // What the message says itself comes last.
+    // The row of the message's own text and calls comes last.
     if let Some(row) = rows.last_mut().filter(|row| row.answers.is_none()) {
         let [calls, results] = function_columns(message).map(|json| json.map(|json| json.to_string()));
         row.functions = FunctionColumns { calls, results };
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::{compat::DatabaseService, open_store};
 
-    /// Two calls with one id: each result names the tool of its own call, in the rows and in the bot's history.
+    /// Two calls with one id: each result names the tool of its own call, both in the rows and in the bot's history.
     #[test]
     fn a_result_has_the_tool_of_its_own_call_if_an_id_is_used_again() {
         let store: Arc<dyn Store> = Arc::from(open_store(&Location::Memory, Access::Write).unwrap());
@@ -126,7 +126,7 @@ mod tests {
         let of_bot = history.into_iter().filter_map(|message| Some((message.tool_name?, message.content?)));
         assert_eq!(of_bot.collect::<Vec<_>>(), ["first", "second", "third", "fourth"].map(named));
 
-        // The last entries alone do not tell whose result it is.
+        // The last entries alone do not show which call the result answers.
         assert!(of(&entries[4..], &CallKey([0; 32])).lacks_calls);
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the conversation that a user means: by an id or its beginning, a title, `@` for the active one, or `@1` for the newest.
 //!
-//! Ids come first. A title is compared without regard to case: the whole of it, then its beginning, then any part of it.
-//! A text that fits several conversations is refused with their names, so that the user can choose.
+//! Ids come first. A title is compared without regard to case: the whole title, then its beginning, then any part of it. A text
+//! that matches several conversations is refused with their names, so that the user can choose.
 
 use rejoin_record::ConversationId;
 use rejoin_store::{Query, Store, Summary};
@@ -11,13 +11,13 @@ use crate::error::EngineError;
 /// The most conversations that an error names.
 const NAMED: usize = 10;
 
-/// The number of conversations that are listed at once.
+/// The number of conversations that are listed per step.
 const AT_A_TIME: usize = 5000;
 
 /// The shortest text, in characters, that counts as a part of a title.
 const PART: usize = 3;
 
-/// A conversation, with the title that tells it from others.
+/// A conversation with its title, for a message that lets the user choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedConversation {
     /// Its id.
@@ -29,7 +29,7 @@ pub struct NamedConversation {
 /// Finds the conversation that a user means, by id, title, `@` or `@N`.
 ///
 /// # Errors
-/// [`EngineError::Unknown`] if nothing fits, [`EngineError::Ambiguous`] if several conversations do.
+/// [`EngineError::Unknown`] if no conversation matches, [`EngineError::Ambiguous`] if several do.
 pub fn resolve(
     store: &dyn Store,
     given: &str,
@@ -55,7 +55,7 @@ pub fn resolve(
     }
 }
 
-/// Finds a conversation by its id or its beginning, `@` or `@N`. For programs: titles are for people.
+/// Finds a conversation by its id or its beginning, `@` or `@N`. It is meant for programs, so it does not look at titles.
 pub fn resolve_id(
     store: &dyn Store,
     given: &str,
@@ -87,14 +87,14 @@ pub fn resolve_id(
 }
 
 /// Whether a text names a conversation exactly: by its whole id, with or without `conv_`, or by `@`. The beginning of an id, a
-/// title or `@N` may mean another conversation than the person had in mind, so whatever removes content without asking
-/// requires an exact name.
+/// title or `@N` may mean a different conversation than the person had in mind, so every command that removes content without
+/// asking requires an exact name.
 pub fn names_exactly(given: &str, id: ConversationId) -> bool {
     let (given, id) = (given.trim(), id.to_string());
     given == "@" || given == id || id.strip_prefix(ConversationId::PREFIX) == Some(given)
 }
 
-/// Whether a text can be nothing but an id or `@`.
+/// Whether a text can only be an id or `@`.
 fn is_id(given: &str) -> bool {
     let given = given.trim();
     given.starts_with(ConversationId::PREFIX) || given.starts_with('@')
@@ -105,7 +105,7 @@ fn title_of(store: &dyn Store, id: ConversationId) -> Option<String> {
 }
 
 fn by_title(store: &dyn Store, given: &str) -> Result<ConversationId, EngineError> {
-    // The whole title may be short; a part that is short fits almost everything.
+    // A whole title may be short; a short part matches almost every title.
     let ways = if folded(given).chars().count() < PART { &FITS[..1] } else { &FITS[..] };
     for fits in ways {
         match &titled(store, given, *fits)?[..] {
@@ -120,14 +120,14 @@ fn by_title(store: &dyn Store, given: &str) -> Result<ConversationId, EngineErro
     Err(EngineError::Unknown(given.to_owned()))
 }
 
-/// Whether a title fits a text.
+/// Whether a title matches a text.
 type Fits = fn(title: &str, text: &str) -> bool;
 
-/// The ways in which a title may fit, the strictest first: the text is the whole title, its beginning, or a part of it.
+/// The ways in which a title may match, the strictest first: the text is the whole title, its beginning, or a part of it.
 const FITS: [Fits; 3] =
     [|title, text| title == text, |title, text| title.starts_with(text), |title, text| title.contains(text)];
 
-/// The conversations whose title fits, newest first; at most as many as an error names.
+/// The conversations whose title matches, newest first; at most [`NAMED`].
 fn titled(store: &dyn Store, given: &str, fits: Fits) -> Result<Vec<NamedConversation>, EngineError> {
     let wanted = folded(given);
     let mut found = Vec::new();
@@ -148,7 +148,7 @@ fn titled(store: &dyn Store, given: &str, fits: Fits) -> Result<Vec<NamedConvers
     }
 }
 
-/// A title as it is compared: in lower case, with single spaces.
+/// A title in the form in which it is compared: in lower case, with single spaces.
 fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

@@ -6,15 +6,15 @@ use rejoin_view::{LastWord, PathState, PendingCall};
 use crate::conversation::Conversation;
 
 impl Conversation {
-    /// The conversation's state. Costs a walk along the path to the head.
+    /// The conversation's state. It takes one walk along the path to the head.
     pub fn state(&self) -> SessionState {
         let path = PathState::of(&self.tree());
-        // If the user spoke after a call, the turn does not wait for it: the next request decides about it.
+        // If the user wrote after a call, the turn does not wait for that call: the next request decides about it.
         state_of(&path, |call| path.waits_for(call))
     }
 }
 
-/// The state in a list. Unlike [`Conversation::state`], it counts every call that the next request has to decide about.
+/// The state for a list. Unlike [`Conversation::state`], it counts every call that the next request must decide about.
 pub(crate) fn listed(path: &PathState) -> SessionState {
     state_of(path, |_| true)
 }

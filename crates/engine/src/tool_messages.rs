@@ -19,8 +19,9 @@ use crate::{
 impl Conversation {
     /// Appends the result of a call under the message that asked for it.
     ///
-    /// Results of parallel calls may arrive in any order. The same result a second time adds nothing, and returns the existing entry.
-    /// If the conversation continued on another branch, the result goes to the branch of its call, and the head stays where it was.
+    /// Results of parallel calls may arrive in any order. Adding the same result again changes nothing and returns the existing
+    /// entry. If the conversation continued on another branch, the result goes to the branch of its call, and the head does not
+    /// move.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -62,7 +63,7 @@ impl Conversation {
         let placed = match self.since(parent) {
             Some(since) => {
                 name(&mut result, since[0]);
-                already(&since, &result).map_or(Placed::Here, Placed::Already)
+                stored(&since, &result).map_or(ResultPlace::AfterHead, ResultPlace::Stored)
             }
             None => {
                 let tree = self.tree();
@@ -74,13 +75,13 @@ impl Conversation {
             }
         };
         match placed {
-            Placed::Already(entry) => Ok(Appended { entry: *entry, saved: self.saved().clone() }),
-            Placed::Here => Ok(self.say(result.to_message())),
-            Placed::Elsewhere(under) => {
+            ResultPlace::Stored(entry) => Ok(Appended { entry: *entry, saved: self.saved().clone() }),
+            ResultPlace::AfterHead => Ok(self.say(result.to_message())),
+            ResultPlace::OnBranch(under) => {
                 let head = self.head_with_hash();
                 self.move_head(Some(under));
                 let appended = self.say(result.to_message());
-                // The other branch gets the result; the head stays where it was.
+                // The result goes to the other branch; move the head back.
                 self.move_head(head);
                 let back =
                     Content::Branch(Branch { reason: Some(Text::new("a result of another branch came")) });
@@ -90,7 +91,8 @@ impl Conversation {
         }
     }
 
-    /// The entries from this one to the head, if each follows the one before. The cost is their number, which is small in a turn.
+    /// The entries from this one to the head, if each follows the one before it. It takes time in their number, which is small in a
+    /// turn.
     fn since(&self, from: EntryId) -> Option<Vec<&Entry>> {
         let mut next = self.head()?;
         let mut since = Vec::new();
@@ -108,8 +110,8 @@ impl Conversation {
         None
     }
 
-    /// The positions in [`Conversation::messages`] of the tool messages with results of a call. It goes by the id alone, as this name
-    /// always did; which call a result answers is for [`rejoin_view::Pairing`] to say.
+    /// The positions in [`Conversation::messages`] of the tool messages with results of a call. It compares only ids, as earlier
+    /// agents did; [`rejoin_view::Pairing`] decides which call a result answers.
     pub fn find_tool_results_for_call(&self, call_id: &str) -> Vec<usize> {
         let answers = |message: &Message| {
             message.role == Role::Tool
@@ -121,21 +123,21 @@ impl Conversation {
         messages.filter(|(_, message)| answers(message)).map(|(place, _)| place).collect()
     }
 
-    /// The path to the head as the messages of a request: each result a message of the role `tool` directly after its
-    /// call, in the order of the calls, and everything else in its order. A result without an id becomes labelled text, and a call
-    /// without a result gets one that says so. Each repair is logged.
+    /// The path to the head as the messages of a request: each result is a message of the role `tool` directly after its call, in
+    /// the order of the calls; all else keeps its order. A result without an id becomes labelled text. A call without a result gets
+    /// a result that states so. Each repair is logged.
     pub fn current_path_as_llm_request_messages(&self) -> Vec<Message> {
         self.view(OnBroken::Keep).view.to_messages()
     }
 
-    /// Makes these the messages of the conversation. Common messages at the beginning stay; the rest becomes a branch, and the old
-    /// messages are kept.
+    /// Makes these the messages of the conversation. Common messages at the beginning stay; the rest goes to a new branch, and the
+    /// old messages are kept.
     pub fn replace_history(&mut self, messages: &[Message]) -> Saved {
         self.replace_unsaved(messages);
         self.save()
     }
 
-    /// The same in memory: the next save stores it.
+    /// Replaces the history in memory only: the next save stores it.
     pub(crate) fn replace_unsaved(&mut self, messages: &[Message]) {
         self.need_all();
         let known = self.messages().iter().zip(messages);
@@ -145,7 +147,7 @@ impl Conversation {
                 Some(last) => {
                     self.session().details.get(last).and_then(|detail| detail.id.as_ref()?.parse().ok())
                 }
-                // Nothing in common: after the header.
+                // They have no message in common: continue after the header.
                 None => self.entries().first().map(Entry::id),
             };
             let under = under.and_then(|id| self.entries().iter().find(|entry| entry.id() == id));
@@ -159,17 +161,17 @@ impl Conversation {
     }
 }
 
-/// Where a result goes.
-enum Placed {
+/// The place of a result.
+enum ResultPlace {
     /// It exists already.
-    Already(Box<Entry>),
+    Stored(Box<Entry>),
     /// After the head, which follows the message that asked for it.
-    Here,
+    AfterHead,
     /// After this entry, on another branch.
-    Elsewhere((EntryId, Hash)),
+    OnBranch((EntryId, Hash)),
 }
 
-/// Names the tool of a result, as its call does.
+/// Sets the tool's name of a result from its call.
 fn name(result: &mut ToolResult, asking: &Entry) {
     if let Content::Message(message) = Content::of(asking) {
         let call = message.tool_calls().find(|call| Some(&call.id) == result.call_id.as_ref());
@@ -178,16 +180,16 @@ fn name(result: &mut ToolResult, asking: &Entry) {
 }
 
 /// The entry that holds this result, if there is one.
-fn already(entries: &[&Entry], result: &ToolResult) -> Option<Box<Entry>> {
+fn stored(entries: &[&Entry], result: &ToolResult) -> Option<Box<Entry>> {
     entries.iter().find(|entry| holds(entry, result)).map(|entry| Box::new(Entry::clone(entry)))
 }
 
-fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolResult) -> Placed {
+fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolResult) -> ResultPlace {
     let path = head.and_then(|head| tree.get(head)).map(|head| tree.path_to(head).0).unwrap_or_default();
     if let Some(from) = path.iter().position(|entry| entry.id() == asking.id()) {
-        return already(&path[from..], result).map_or(Placed::Here, Placed::Already);
+        return stored(&path[from..], result).map_or(ResultPlace::AfterHead, ResultPlace::Stored);
     }
-    // After the results that the message has on its branch.
+    // Place it after the results that the message already has on its branch.
     let mut ours = HashSet::from([asking.id()]);
     let mut last = asking;
     for entry in tree.in_order() {
@@ -196,13 +198,13 @@ fn place(tree: &Tree<'_>, head: Option<EntryId>, asking: &Entry, result: &ToolRe
             || matches!(Content::of(entry), Content::Message(message) if message.role == Role::Tool);
         if follows && is_result() {
             if holds(entry, result) {
-                return Placed::Already(Box::new(entry.clone()));
+                return ResultPlace::Stored(Box::new(entry.clone()));
             }
             ours.insert(entry.id());
             last = entry;
         }
     }
-    Placed::Elsewhere((last.id(), last.hash()))
+    ResultPlace::OnBranch((last.id(), last.hash()))
 }
 
 fn holds(entry: &Entry, result: &ToolResult) -> bool {

@@ -1,4 +1,5 @@
-//! Entries that a server could not take: kept in a file of this machine, and delivered by the next process that opens the store.
+//! Entries that a server could not accept. They are kept in a file on this machine, and the next process that opens the store
+//! delivers them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,18 +7,18 @@ use std::{
 };
 
 use rejoin_record::{Chain, ConversationId, Entry, EntryId, Hash, Tail};
-use rejoin_store::{Holder, LeftUnsaved, Spool, Spooled, Store, StoreError};
+use rejoin_store::{Holder, Spool, Spooled, Store, StoreError, UnsavedEntries};
 
 use crate::clock::{Clock as _, SystemClock};
 
-/// The file of a conversation, with the entries that are in it.
+/// A conversation's file of waiting entries, and their number.
 pub(crate) struct Waiting {
     file: Spooled,
     entries: HashSet<EntryId>,
 }
 
 impl Waiting {
-    /// Keeps entries that could not be saved, in the file that is there already or in a new one.
+    /// Writes entries that could not be saved to the existing file or to a new one.
     pub(crate) fn keep(
         waiting: Option<Self>,
         spool: &Spool,
@@ -36,20 +37,20 @@ impl Waiting {
         Ok(waiting)
     }
 
-    /// Where the entries are.
+    /// The path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.file.path()
     }
 
-    /// The entries are in the store.
+    /// Removes the file, because the store has the entries now.
     pub(crate) fn done(self) {
         if let Err(why) = self.file.remove() {
-            tracing::debug!("{why}; its entries are found to be saved next time");
+            tracing::debug!("{why}; the next start will try to save its entries");
         }
     }
 }
 
-/// Seals entries after a tail, each under its parent. `hashes` has the hashes of the entries that are stored. If the parent is not among
+/// Seals entries after a tail, each under its parent. `hashes` has the hashes of the stored entries. If the parent is not among
 /// them, because the server lost it, the entry follows the newest one.
 pub(crate) fn resealed(after: Tail, hashes: &mut HashMap<EntryId, Hash>, entries: Vec<Entry>) -> Vec<Entry> {
     hashes.insert(after.id, after.hash);
@@ -66,13 +67,11 @@ pub(crate) fn resealed(after: Tail, hashes: &mut HashMap<EntryId, Hash>, entries
     sealed
 }
 
-/// Delivers what earlier processes could not save. What cannot be delivered now stays where it is.
+/// Delivers entries that earlier processes could not save. Entries that cannot be delivered now stay in their file.
 pub(crate) fn deliver(store: &dyn Store) {
     let Some(spool) = store.spool() else { return };
     for id in spool.conversations() {
-        let delivered =
-            spool.left(id).and_then(|left| left.map_or(Ok(0), |left| deliver_one(store, id, left)));
-        match delivered {
+        match deliver_all(store, spool, id) {
             Ok(0) => {}
             Ok(entries) => {
                 tracing::info!("{entries} entries of {id} that could not be saved earlier are saved now")
@@ -84,10 +83,19 @@ pub(crate) fn deliver(store: &dyn Store) {
     }
 }
 
-/// About how many bytes of entries are delivered at once. A file may be larger than what a server takes in one statement.
+/// Delivers the files of a conversation, one after the other.
+fn deliver_all(store: &dyn Store, spool: &Spool, id: ConversationId) -> Result<usize, StoreError> {
+    let mut count = 0;
+    while let Some(left) = spool.left(id)? {
+        count += deliver_one(store, id, left)?;
+    }
+    Ok(count)
+}
+
+/// How many bytes of entries are delivered at once, about. A file may be larger than a server accepts in one statement.
 const AT_ONCE: usize = 4 << 20;
 
-fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> Result<usize, StoreError> {
+fn deliver_one(store: &dyn Store, id: ConversationId, mut left: UnsavedEntries) -> Result<usize, StoreError> {
     let mut after = left.after;
     let mut entries = left.next_entries(AT_ONCE)?;
     let _lock = match entries.is_empty() {
@@ -95,7 +103,7 @@ fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> 
         false => Some(store.lock(id, &Holder::this("delivering what was not saved", SystemClock.now()))?),
     };
     let mut count = 0;
-    // The hashes of the entries that are stored, once others are known to have gone on.
+    // The hashes of the stored entries. Read only once it is known that other processes appended.
     let mut stored: Option<HashMap<EntryId, Hash>> = None;
     while !entries.is_empty() {
         count += entries.len();
@@ -105,7 +113,7 @@ fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> 
         };
         after = Some(match appended {
             Err(StoreError::TailMoved { found: Some(found), .. }) => {
-                // Others went on meanwhile. Each entry keeps its id and its parent, so this makes a branch.
+                // Other processes appended meanwhile. Each entry keeps its id and its parent, so this makes a branch.
                 let hashes = match &mut stored {
                     Some(hashes) => hashes,
                     None => stored.insert(hashes_of(store, id)?),
@@ -114,11 +122,11 @@ fn deliver_one(store: &dyn Store, id: ConversationId, mut left: LeftUnsaved) -> 
                 let sealed = resealed(found, hashes, missing);
                 if sealed.is_empty() { found } else { store.append(id, Some(found), &sealed)? }
             }
-            // The conversation was deleted elsewhere. That is not undone here, and what was said here is not thrown away either.
+            // The conversation was deleted elsewhere. Do not undo that, but do not throw these entries away either.
             Err(StoreError::TailMoved { expected: Some(_), found: None }) => {
                 let path = left.set_aside()?;
                 tracing::warn!(
-                    "{id} was deleted elsewhere; what was said in it here and could not be saved is kept in {} until you delete that file",
+                    "{id} was deleted elsewhere; its entries from here that could not be saved are kept in {} until you delete that file",
                     path.display()
                 );
                 return Ok(0);

@@ -1,7 +1,7 @@
 //! Writes to a store: starts, renames, forks and erases conversations. Copying is in `copy.rs`, importing other tools' sessions
 //! in `import.rs`.
 //!
-//! Each of them holds the conversation's lock while it writes.
+//! Each operation holds the conversation's lock while it writes.
 
 use std::collections::HashMap;
 
@@ -19,46 +19,45 @@ use crate::{
     removal::goes_with,
 };
 
-/// What is known about a new conversation.
+/// The properties of a new conversation.
 #[derive(Debug, Clone, Default)]
 pub struct New {
     /// The title. Without one, lists show the first line of the first message.
     pub title: Option<String>,
-    /// The name of the provider that is to answer.
+    /// The provider for the first turn.
     pub provider: Option<String>,
-    /// The provider's model. The first turn may use and record another one, if a flag or the settings say so.
+    /// The provider's model. If a flag or the settings name another one, the first turn uses and records that.
     pub model: Option<String>,
     /// The working directory.
     pub directory: Option<String>,
-    /// Who it belongs to. In a store that is limited to a scope, that scope's parts take the place of empty ones.
+    /// The owner's scope. In a store that is limited to a scope, that scope's parts replace empty ones.
     pub scope: Scope,
 }
 
 /// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
-    /// The conversation's id. Importing the same source again gives the same one.
+    /// The conversation's id. Importing the same source again returns the same id.
     pub id: ConversationId,
-    /// Whether the store did not have it before.
+    /// Whether the conversation is new in this store.
     pub new: bool,
-    /// The number of entries that were added; 0 if the store had all of them.
-    /// A message that changed in the source counts, because it is appended as a branch.
+    /// The number of added entries; 0 if the store had all of them. A message that changed in the source counts, because it is
+    /// appended as a branch.
     pub added: u64,
     /// The number of messages in the source.
     pub messages: u64,
-    /// How many stored entries were read to see which of the imported ones are new. None if an
-    /// [`ImportMemory`](crate::ImportMemory) knew them already.
+    /// How many stored entries were read to find the new ones; 0 if an [`ImportMemory`](crate::ImportMemory) knew them.
     pub compared: u64,
-    /// What the import did to the conversation; none if it added nothing. [`Writer::take_back`] undoes it.
+    /// How the conversation grew; `None` if nothing was added. [`Writer::take_back`] undoes it.
     pub growth: Option<Growth>,
 }
 
 /// How an import changed a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Growth {
-    /// The newest entry before; none if the conversation was new.
+    /// The newest entry before the import; `None` if the conversation was new.
     pub before: Option<Tail>,
-    /// The newest entry afterwards.
+    /// The newest entry after the import.
     pub after: Tail,
 }
 
@@ -68,16 +67,16 @@ impl Growth {
     }
 }
 
-/// What became of an import that was to be taken back.
+/// The outcome of taking an import back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TakenBack {
-    /// The conversation had come with the import, and was deleted.
+pub enum TakeBackOutcome {
+    /// The import had created the conversation, so it was deleted.
     Deleted,
-    /// The conversation is what it was before. What the import added stays in the record, off the path.
+    /// The conversation has its former head again. The imported entries stay in the record, off the path.
     Restored,
-    /// The conversation went on after the import, so it was left alone.
+    /// Entries were added after the import, so the conversation was left alone.
     WentOn,
-    /// It is not in the store any more.
+    /// The store no longer has the conversation.
     Missing,
 }
 
@@ -86,7 +85,7 @@ pub enum TakenBack {
 pub struct Copied {
     /// The number of entries that were added.
     pub added: u64,
-    /// The number of entries that the conversation has now.
+    /// The number of entries that the conversation now has.
     pub total: u64,
 }
 
@@ -96,19 +95,20 @@ pub struct Writer<'s> {
     pub store: &'s dyn Store,
     /// The source of times and random numbers.
     pub clock: &'s dyn Clock,
-    /// The name of the program or command, which others see while they wait for the lock.
+    /// The program name that other processes see while they wait for the lock.
     pub command: &'s str,
 }
 
 impl Writer<'_> {
-    /// Starts a conversation. A provider or model that is named here answers its first turn, unless a flag names another: it is
-    /// recorded as a context, because the header alone decides nothing (see `ProviderChoice`).
+    /// Starts a conversation. The provider or model in `new` answers its first turn, unless a flag names another one. They are
+    /// recorded as a context, because the header alone does not decide (see `ProviderChoice`).
     pub fn create(&self, new: &New) -> Result<ConversationId, EngineError> {
         let id = conversation_id(self.clock);
         let _lock = self.lock(id)?;
         let mut entries = new.in_scope_of(self.store).entries(id, self.clock);
         if let Some(target) = new.target() {
-            let context = content::Context { system: None, tools: None, target: Some(target) };
+            let context =
+                content::RecordedContext { target: Some(target), ..content::RecordedContext::default() };
             let last = entries.last().map(Tail::of);
             entries.push(Chain::at(last).append(
                 Kind::Context,
@@ -130,9 +130,9 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Forks a conversation at a message (at the head, if none is named). The entries keep their ids, times, salts and exact
-    /// bodies; erased ones are left out. A note says where the fork comes from. A process that is killed meanwhile leaves the
-    /// whole fork or none of it.
+    /// Forks a conversation at a message (at the head, if none is given). The entries keep their ids, times, salts and exact
+    /// bodies; erased ones are left out. A note records where the fork comes from. If the process is killed meanwhile, either the
+    /// whole fork exists or none of it.
     pub fn fork(&self, id: ConversationId, at: Option<EntryId>) -> Result<ConversationId, EngineError> {
         let entries = draft::read_entries(self.store, id)?.0;
         let tree = Tree::new(&entries);
@@ -148,7 +148,7 @@ impl Writer<'_> {
         for entry in &path {
             forked.add(entry);
         }
-        // The next turn needs the system prompt and the tools, which may not be on the path.
+        // The next turn needs the system prompt and the tools, whose entry may not be on the path.
         if !path.iter().any(|entry| entry.envelope().kind == Kind::Context)
             && let Some(context) = entries.iter().rfind(|entry| entry.envelope().kind == Kind::Context)
         {
@@ -159,11 +159,11 @@ impl Writer<'_> {
         Ok(new)
     }
 
-    /// Removes the content of entries permanently; their hashes stay. What is recorded about changes that a message's calls made goes
-    /// with it. Entries that were erased before stay as they are.
+    /// Removes the content of entries permanently; their hashes stay. Recorded file changes by a message's calls are erased with
+    /// the message. Entries that are already erased are not changed.
     ///
     /// # Errors
-    /// If one of them does not exist, or another process writes to the conversation. Then nothing is erased.
+    /// If one of them does not exist, or another process writes to the conversation. In that case nothing is erased.
     pub fn erase(
         &self,
         id: ConversationId,
@@ -172,7 +172,7 @@ impl Writer<'_> {
     ) -> Result<(), EngineError> {
         let _lock = self.lock(id)?;
         let mut there: HashMap<EntryId, bool> = HashMap::new();
-        // The changes that a call made hold files as they were, and go with the message of the call.
+        // The changes that a call made contain old contents of files, so they are erased with the call's message.
         let mut changes: Vec<EntryId> = Vec::new();
         self.store.each_entry(id, |entry| {
             there.insert(entry.id(), entry.content().is_some());
@@ -200,7 +200,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Locks a conversation for writing. An answer that was cut by a kill is recorded before anything else.
+    /// Locks a conversation for writing. If a kill cut off an answer, that answer is recorded first.
     pub(crate) fn lock(&self, id: ConversationId) -> Result<Lock, StoreError> {
         let lock = self.store.lock(id, &Holder::this(self.command, self.clock.now()))?;
         draft::absorb(self.store, id);
@@ -213,7 +213,8 @@ impl Writer<'_> {
 }
 
 impl New {
-    /// The same in the scope that a handle is limited to. A part that it names stays: if the handle does not admit it, the append fails.
+    /// Fills in the scope that a handle is limited to. A part that is already set stays; if the handle does not admit it, the
+    /// append fails.
     pub(crate) fn in_scope_of(&self, store: &dyn Store) -> Self {
         let own = store.scope().new_scope();
         let filled = |part: &String, own: String| if part.is_empty() { own } else { part.clone() };
@@ -247,7 +248,7 @@ impl New {
         entries
     }
 
-    /// The provider and model of requests; none if neither is named. A missing provider is written as `null`, which distinguishes
+    /// The provider and model of requests; `None` if neither is set. A missing provider is written as `null`, which distinguishes
     /// this from the target of an imported request.
     fn target(&self) -> Option<Raw> {
         self.provider.as_ref().or(self.model.as_ref())?;
@@ -258,15 +259,15 @@ impl New {
     }
 }
 
-/// The most bytes that are appended at once. A transaction of this size fits into memory several times.
+/// The most bytes that are appended at once. Several transactions of this size fit into memory.
 const BATCH_BYTES: usize = 64 * 1024 * 1024;
 
-/// The bytes that an entry counts for in a batch.
+/// The size of an entry that counts for a batch, in bytes.
 pub(crate) fn weight(entry: &Entry) -> usize {
     entry.body().map_or(0, |body| body.as_str().len()) + 512
 }
 
-/// Appends entries in batches. The last two are in one batch, so that a note about the head never comes alone.
+/// Appends entries in batches. The last two go into one batch, so that a note about the head is never stored alone.
 pub(crate) fn append_in_batches(
     store: &dyn Store,
     id: ConversationId,
@@ -291,14 +292,14 @@ pub(crate) fn append_in_batches(
     Ok(tail)
 }
 
-/// A conversation that is made of another one's entries.
+/// A conversation built from another one's entries.
 struct Forked {
     chain: Chain,
     entries: Vec<Entry>,
 }
 
 impl Forked {
-    /// Starts with a copy of the other conversation's header.
+    /// Begins with a copy of the other conversation's header.
     fn begin(id: ConversationId, entries: &[Entry], clock: &dyn Clock) -> Self {
         let known = entries.iter().find_map(|entry| match Content::of(entry) {
             Content::Header(header) => Some(header),
@@ -312,7 +313,7 @@ impl Forked {
         Self { chain, entries }
     }
 
-    /// Notes where the fork comes from, and the title of the other conversation, if it is not on the path.
+    /// Records where the fork comes from, and the title of the other conversation if it is not on the path.
     fn note(
         &mut self,
         from: ConversationId,
@@ -328,7 +329,7 @@ impl Forked {
         let given = entries.iter().rev().find_map(title);
         let known = path.iter().rev().find_map(|entry| title(entry));
         let fork = Object::new().text("conversation", from).text_if("entry", head.map(Entry::id));
-        // Whose the fork is must be known from its first entries on.
+        // The first entries must already show to whom the fork belongs.
         let scopes = entries.iter().rev().filter_map(|entry| match Content::of(entry) {
             Content::Meta(meta) => meta.scope.as_ref().and_then(Scope::read),
             _ => None,

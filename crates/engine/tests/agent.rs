@@ -143,7 +143,7 @@ fn saved_loaded_resumed() {
     run(agent.execute("Continue", &Tools::default())).unwrap();
     let sent = provider.last_messages();
     assert_eq!(sent, [history[0].clone(), history[2].clone(), Message::user("Continue")]);
-    // What is saved next goes on where the storage left it.
+    // The next save continues where the storage left off.
     let messages: Vec<Message> = agent.messages().iter().map(|message| Message::clone(message)).collect();
     storage.save_conversation("chat-1", &title, model.as_deref(), &messages).unwrap();
     assert_eq!(storage.load("chat-1").unwrap().unwrap().2.len(), 5);
@@ -172,7 +172,7 @@ fn a_result_becomes_a_message() {
     assert_eq!(message.tool_results().next(), Some(&failed));
 }
 
-/// S0-37: the provider of tests records what it is asked, answers in pieces, fails, is cut and hangs, as it was told.
+/// S0-37: the provider for tests records its requests, and answers in pieces, fails, is cut and hangs, by its script.
 #[test]
 fn the_scripted_provider() {
     let refused = ProviderError::Refused(ProviderFault {
@@ -266,8 +266,8 @@ fn a_turn_is_stopped() {
     }
 }
 
-/// B45, S0-23: a provider that fails in the middle of a turn loses nothing: what was said and every result are recorded, and
-/// the next turn goes on with them without running anything again.
+/// B45, S0-23: if a provider fails in the middle of a turn, nothing is lost: the text and every result are recorded, and the next
+/// turn continues with them without running anything again.
 #[test]
 fn a_failed_turn_is_kept() {
     let store = Arc::new(Memory::new(rejoin_engine::digest));
@@ -370,7 +370,7 @@ fn in_memory_until_a_store_is_attached() {
     );
 }
 
-/// The same tools again are no new context; other tools are, and the model is offered those.
+/// Unchanged tools make no new context; other tools do, and the model gets those.
 #[test]
 fn tools_of_a_turn() {
     let provider = Arc::new(MockProvider::new_default());
@@ -394,7 +394,7 @@ fn tools_of_a_turn() {
     assert_eq!(contexts(&agent), 2);
 }
 
-/// A turn takes no longer than it may; what it has by then is recorded.
+/// A turn ends at its time limit, and everything up to then is recorded.
 #[test]
 fn a_hanging_provider_meets_its_limit() {
     let provider = Arc::new(ScriptedProvider::new([Step::says("so far").then_hangs(), Step::says("on")]));
@@ -440,7 +440,7 @@ fn a_conversation_knows_its_size() {
     assert!(agent.conversation().token_count() as u64 > expected);
 }
 
-/// A tool is handed objects only: whatever else the model writes is answered with what is wrong, and the tool does not run.
+/// A tool only receives objects. Any other arguments get an error that says what is wrong, and the tool does not run.
 #[test]
 fn arguments_that_are_no_object_reach_no_tool() {
     for arguments in ["[1]", "7", "\"{}\"", "{\"a\":", "{} {}"] {
@@ -482,7 +482,7 @@ fn tokens_of_all_requests_are_added_up() {
     assert_eq!(turned.usage, usage(3));
 }
 
-/// S0-06: everything that a model reads counts: what tools are called with and what they give back as much as what is said.
+/// S0-06: everything that a model reads is counted: arguments and results of tools as well as texts.
 #[test]
 fn tokens_are_counted_of_every_kind_of_block() {
     let texts = |count: usize| "word ".repeat(count);
@@ -515,7 +515,7 @@ fn tokens_are_counted_of_every_kind_of_block() {
     let before = conversation.token_count();
     conversation.say(Message::new(Role::User, vec![Block::new(BlockKind::Image(Box::new(image)))]));
     assert!(conversation.token_count() > before + 1_000, "a picture takes room as well");
-    // Every reader sees the same.
+    // Every reader sees the same messages.
     let provider = Arc::new(MockProvider::new_default());
     let messages: Vec<Message> =
         conversation.messages().iter().map(|message| Message::clone(message)).collect();
@@ -564,7 +564,7 @@ fn an_agent_is_built_step_by_step() {
     );
     drop(agent);
 
-    // Another process goes on with it.
+    // Another process continues the conversation.
     let conversation = Conversation::open(store, id, "test").unwrap();
     let mut agent = Agent::builder(Arc::new(Offline::default())).conversation(conversation).build();
     assert_eq!(agent.messages().len(), 6);

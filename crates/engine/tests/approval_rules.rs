@@ -1,7 +1,7 @@
 //! Compares the rules for commands with real shells: a line that the rules allow runs nothing but the allowed commands.
 //!
-//! Lines are put together at random from commands, separators, quotes and expansions. Those that the rules allow are run by `sh` and,
-//! if present, `bash`, with a search path that holds only a script which logs its name and arguments. `REJOIN_SHELL_CASES` sets the
+//! Lines are assembled at random from commands, separators, quotes and expansions. `sh` and, if present, `bash` run the lines that
+//! the rules allow, with a search path that contains only a script which logs its name and arguments. `REJOIN_SHELL_CASES` sets the
 //! number of lines (default 800).
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -31,7 +31,7 @@ printf '%s\036' "$line" >> "$STUB_LOG"
 case "$0" in */no) exit 1;; esac
 "#;
 
-/// Parts that allowed lines are made of.
+/// The parts of allowed lines.
 const PLAIN: &[&str] = &[
     "ok",
     "ok a",

@@ -11,9 +11,7 @@ use std::sync::{
 
 use rejoin_engine::{
     Conversation, New,
-    approval::{
-        ApprovalAnswer, ApprovalMode, ApprovalRequest, Approvals, Approve, Replies, Rules, Unattended,
-    },
+    approval::{ApprovalAnswer, ApprovalMode, ApprovalRequest, Approvals, Approve, DenyAll, Replies, Rules},
     digest,
     provider::{
         BoxFuture,
@@ -30,7 +28,7 @@ use rejoin_record::{
 use rejoin_store::{SessionState, Store, memory::Memory};
 use talk::{assert_paired, run};
 
-/// Answers from a list, and remembers what it was asked.
+/// Answers from a list, and records the questions.
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<ApprovalAnswer>>,
@@ -58,7 +56,7 @@ impl Approve for Person {
         }
     }
 
-    fn who(&self) -> &'static str {
+    fn answered_by(&self) -> &'static str {
         "person"
     }
 }
@@ -192,7 +190,7 @@ fn always_is_remembered_by_the_conversation() {
     let mut first = worker(&store, steps(vec![paint("a"), paint("b")]), tools.clone(), given.clone());
     turn(&mut first);
     assert_eq!((runs.load(Ordering::SeqCst), person.asked()), (2, 1));
-    // Another process goes on with the conversation.
+    // Another process continues the conversation.
     let id = first.conversation().id();
     drop(first);
     let conversation = Conversation::open(store.clone(), id, "test").unwrap();
@@ -222,7 +220,7 @@ fn modes() {
 fn without_anyone_to_ask_the_answer_is_no() {
     let (store, (runs, tools)) = (store(), tools());
     let mut worker =
-        worker(&store, steps(vec![paint("a")]), tools, approvals(ApprovalMode::Ask, Arc::new(Unattended)));
+        worker(&store, steps(vec![paint("a")]), tools, approvals(ApprovalMode::Ask, Arc::new(DenyAll)));
     assert_eq!(turn(&mut worker).1, Ending::Done);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     assert!(results(&worker)[0].contains("no terminal"), "{:?}", results(&worker));
@@ -299,7 +297,7 @@ fn a_waiting_call_is_asked_about_again() {
     assert_eq!(results(&worker), ["a wall", "wall 0 is red", "a wall", "wall 1 is red"], "in call order");
 }
 
-/// Calls that change something run one after another, in call order, and reading calls around them see what they did.
+/// Calls that change something run one after another, in call order, and reading calls around them see their effects.
 #[test]
 fn changes_run_in_call_order() {
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -412,7 +410,7 @@ fn approved_before_running() {
     assert_eq!(order, ["Proposed", "waiting", "Approved", "running"]);
 }
 
-/// Calls that cannot be run: each gets a result that the model can act on, and the turn goes on.
+/// Calls that cannot run: each gets a result that the model can act on, and the turn continues.
 #[test]
 fn calls_that_make_no_sense_are_answered() {
     let (store, (runs, tools)) = (store(), tools());
@@ -445,8 +443,8 @@ fn calls_that_make_no_sense_are_answered() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
-/// S1-34: an edit is recorded with its states, its diff, the path in the project, the commit that was checked out when it was proposed,
-/// and how sure the model said it was. What a person edits or checks out later does not change the last two.
+/// S1-34: an edit is recorded with its states, its diff, the path in the project, the commit that was checked out when it was
+/// proposed, and the model's confidence. A person's later edit or checkout does not change the last two.
 #[test]
 fn edits_have_a_commit_and_a_confidence() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The history of a bot: what is saved comes back, whole, under every store.
+//! The history of a bot: saved messages come back completely, from every store.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -96,8 +96,8 @@ fn a_call_needs_no_text() {
     });
 }
 
-/// B48, S4-14: an exception in the middle of a turn leaves a call without a result. What comes back has one all the same, and every provider
-/// takes it.
+/// B48, S4-14: an exception in the middle of a turn leaves a call without a result. In the returned history it has one, and every
+/// provider accepts it.
 #[test]
 fn a_call_that_was_cut_off_has_a_result() {
     in_every_store(|store, _| {
@@ -162,7 +162,8 @@ fn older_turns_and_newer_ones_are_one_history() {
     });
 }
 
-/// S4-14, S4-16, S4-17: a turn in a provider's own form is saved as messages; an object with the messages and a bare list mean the same.
+/// S4-14, S4-16, S4-17: a turn in a provider's own form is saved as messages, both as an object with the messages and as a bare
+/// list.
 #[test]
 fn a_turn_in_a_providers_form_is_saved() {
     in_every_store(|store, _| {
@@ -323,7 +324,7 @@ fn a_history_that_was_deleted_elsewhere_is_empty() {
     });
 }
 
-/// Two calls with one id, in the form of a provider: each result has the name of its own call.
+/// Two calls with one id in a provider's form: each result has the name of its own call.
 #[test]
 fn a_result_has_the_name_of_its_own_call() {
     let service = DatabaseService::new(Arc::from(open_store(&Location::Memory, Access::Write).unwrap()));

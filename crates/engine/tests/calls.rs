@@ -1,4 +1,4 @@
-//! What an auditor sees of tool calls.
+//! The audit of tool calls.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -9,7 +9,9 @@ use rejoin_engine::{
 };
 use rejoin_record::{
     Arguments, Block, Chain, Content, EntryId, Form, Kind, Message, Raw, Role, ToolCall, ToolResult,
-    content::{Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Context, Decision, Turn, TurnState},
+    content::{
+        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Decision, RecordedContext, Turn, TurnState,
+    },
 };
 use rejoin_store::{Store, memory::Memory};
 use std::sync::Arc;
@@ -78,7 +80,7 @@ fn states(conversation: &Conversation) -> Vec<(CallStatus, Option<CallErrorKind>
 /// A turn of rejoin that asks for these calls, with `run` as the only tool.
 fn asked(conversation: &mut Conversation, calls: Vec<ToolCall>) -> EntryId {
     let tools = Some(Raw::new(r#"[{"name":"run","input_schema":{}}]"#));
-    conversation.append(&Content::Context(Context { system: None, tools, target: None }));
+    conversation.append(&Content::Context(RecordedContext { tools, ..RecordedContext::default() }));
     conversation.say(Message::user("go"));
     turn(conversation, TurnState::Started, None);
     conversation.say(Message::assistant_with_tools(calls)).entry.id()
@@ -99,7 +101,7 @@ fn interrupted_calls() {
     for block in 0..3 {
         turn(&mut conversation, TurnState::CallRunning, Some((entry, block)));
     }
-    // The first failed by itself; the second was stopped, and says so; the third says nothing; the fourth never ran.
+    // The first failed by itself; the second was stopped, and its result says so; the third has no result; the fourth never ran.
     conversation.say(failed("c1", "no such file"));
     turn(&mut conversation, TurnState::Interrupted, Some((entry, 1)));
     conversation.say(failed("c2", "it was stopped"));
@@ -110,7 +112,7 @@ fn interrupted_calls() {
     assert_eq!(audit(&conversation)[1].error.as_deref(), Some("it was stopped"));
     assert!(audit(&conversation)[1].times.ended.is_some() && audit(&conversation)[2].times.ended.is_none());
 
-    // A killed process says nothing. What the next request says about the call is the last word, unless it is run again.
+    // A killed process records nothing. The next request's decision about the call is final, unless the call runs again.
     let entry = asked(&mut conversation, vec![run("d1"), run("d2"), run("d3")]);
     for block in 0..2 {
         turn(&mut conversation, TurnState::CallRunning, Some((entry, block)));
@@ -135,7 +137,7 @@ fn interrupted_calls() {
     assert_eq!(states(&conversation)[4..], [no_result, (CallStatus::Completed, None), requested]);
 }
 
-/// S1-33: why a call failed follows from what was recorded, not from the words of its result.
+/// S1-33: the reason why a call failed comes from the record, not from the words of its result.
 #[test]
 fn kinds_of_errors() {
     let mut conversation = conversation();
@@ -169,7 +171,7 @@ fn kinds_of_errors() {
     assert_eq!(states(&conversation)[3], (CallStatus::Completed, None));
 }
 
-/// S1-33: what was completed does not fail later. An id that a later message uses again is another call.
+/// S1-33: a completed call never becomes a failed one. An id that a later message uses again is another call.
 #[test]
 fn completed_stays_completed() {
     let mut conversation = conversation();
@@ -221,7 +223,7 @@ fn branches_do_not_answer_each_other() {
     let first = conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c1", "run", "{}")])).entry;
     let id = conversation.id();
     drop(conversation);
-    // Back to the start, where the same id is asked for again.
+    // Back at the start, the same id is used again.
     let tail = store.tail(id).unwrap();
     let mut chain = Chain::at(tail);
     let stamp = || rejoin_engine::clock::stamp(&*clock, None);

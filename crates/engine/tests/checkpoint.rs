@@ -1,4 +1,4 @@
-//! A long conversation that is opened by its checkpoint goes on exactly as if all of it had been read.
+//! A long conversation that is opened from its checkpoint continues exactly as if all of it had been read.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -65,7 +65,7 @@ fn next_request(conversation: Conversation) -> (String, u64) {
     (provider.last_body().unwrap(), worker.next_request_tokens())
 }
 
-/// Whether the conversation is opened by its checkpoint. Either way the next request is the same.
+/// Whether the conversation is opened from its checkpoint. The next request is the same in both cases.
 fn goes_on_as_ever(store: &Arc<dyn Store>, id: ConversationId) -> bool {
     let whole = Conversation::open_read_only(Arc::clone(store), clock(), id).unwrap();
     let part = Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", Hold::Never).unwrap();
@@ -210,7 +210,7 @@ fn opened(store: &Arc<dyn Store>, id: ConversationId, hold: Hold) -> Conversatio
     part
 }
 
-/// What one compaction hid does not come back with the next, whatever little was said in between.
+/// A second compaction does not bring back what the first one hid, however few messages came in between.
 #[test]
 fn a_second_compaction_brings_nothing_back() {
     for kind in ["jsonl", "sqlite"] {
@@ -230,7 +230,7 @@ fn a_second_compaction_brings_nothing_back() {
     }
 }
 
-/// What is appended before a worker takes the conversation is part of its next request.
+/// Entries that are appended before a worker takes the conversation are in its next request.
 #[test]
 fn what_was_appended_since_is_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -315,7 +315,7 @@ fn imported(store: &Arc<dyn Store>, turns: u64, seed: u64) -> ConversationId {
     let input = rejoin_formats::Input::new("rollout.jsonl", text.as_bytes()).unwrap();
     let session = rejoin_formats::sessions::read(&input, None).unwrap().remove(0);
     let writer = Writer { store: &**store, clock: &*clock(), command: "test" };
-    // A checkpoint is kept where there is an index.
+    // A checkpoint is kept if there is an index.
     writer.create(&New::default()).unwrap();
     store.settle().unwrap();
     let id = writer.import(&session).unwrap().id;
@@ -323,8 +323,8 @@ fn imported(store: &Arc<dyn Store>, turns: u64, seed: u64) -> ConversationId {
     id
 }
 
-/// The first turn after an import sends what it would send if everything had been read. If it prunes all old results, it does not read
-/// them.
+/// The first turn after an import sends the same request as if everything had been read. If it prunes all old results, it does not
+/// read them.
 #[test]
 fn the_first_turn_after_an_import_goes_on_as_the_whole_does() {
     let mut pruned_unread = 0;
@@ -372,7 +372,7 @@ fn the_first_turn_after_an_import_goes_on_as_the_whole_does() {
     assert!(pruned_unread > 10, "only {pruned_unread} turns pruned what was not read");
 }
 
-/// The turns after the first one, and what the first one pruned, are the same as well.
+/// Later turns are the same, too, including what the first one pruned.
 #[test]
 fn results_that_were_pruned_unread_stay_pruned() {
     for kind in ["jsonl", "sqlite"] {
@@ -401,7 +401,7 @@ fn results_that_were_pruned_unread_stay_pruned() {
     }
 }
 
-/// Whatever shows or changes old results reads them first.
+/// Every operation that shows or changes old results reads them first.
 #[test]
 fn what_needs_unread_results_reads_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The handle of an agent: durable or said to be in memory, one writer or a branch, and never ended by its store.
+//! The `Conversation` that agents hold: durable or reported to be in memory, one writer or a branch, and never ended by its store.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -24,7 +24,7 @@ fn create(store: &Arc<Fragile>) -> Conversation {
     Conversation::create_with_clock(store.clone(), clock(), &New::default(), "rejoin chat")
 }
 
-/// S3-13: what was said is there when it is opened again, as often as one likes.
+/// S3-13: messages are there when the conversation is opened again, any number of times.
 #[test]
 fn what_is_said_is_stored_and_comes_back() {
     let store = memory();
@@ -45,7 +45,7 @@ fn what_is_said_is_stored_and_comes_back() {
     assert_verifies(&*store, id);
 }
 
-/// B29: a full disk becomes a warning, the conversation goes on in memory, and all of it is stored when there is room again.
+/// B29: a full disk becomes a warning, the conversation continues in memory, and all of it is stored when there is room again.
 #[test]
 fn a_full_disk_ends_nothing() {
     let store = Fragile::new();
@@ -76,7 +76,7 @@ fn a_store_that_cannot_be_written_from_the_beginning() {
     store.full.store(false, Ordering::Relaxed);
     assert_eq!(conversation.save(), Saved::Durable);
     assert_eq!(stored(&*store, conversation.id()), conversation.entries());
-    // One that is there and can only be read is read, and goes on in memory.
+    // An existing store that can only be read is read, and the conversation continues in memory.
     let id = conversation.id();
     drop(conversation);
     store.full.store(true, Ordering::Relaxed);
@@ -102,7 +102,7 @@ fn without_a_store_and_with_one_later() {
     let other = memory();
     assert_eq!(conversation.attach(other.clone(), "test"), Saved::Durable);
     assert_eq!(stored(&*other, conversation.id()), stored(&*store, conversation.id()));
-    // The same again is nothing new.
+    // Attaching the same store again changes nothing.
     assert_eq!(conversation.attach(other.clone(), "test"), Saved::Durable);
     assert_eq!(stored(&*other, conversation.id()).len(), 4);
 }
@@ -115,14 +115,14 @@ fn a_repeated_append_stores_once() {
     let id = conversation.id();
     store.full.store(true, Ordering::Relaxed);
     let lost = conversation.say(Message::user("one")).entry;
-    // It was stored all the same, and the answer was lost.
+    // The append was stored, but its answer was lost.
     let before = conversation.tail();
     store.inner.append(id, before, std::slice::from_ref(&lost)).unwrap();
     store.full.store(false, Ordering::Relaxed);
     assert_eq!(conversation.save(), Saved::Durable);
     assert_eq!(stored(&*store, id).iter().filter(|entry| entry.id() == lost.id()).count(), 1);
     assert_eq!(stored(&*store, id), conversation.entries());
-    // The same after someone else's word.
+    // The same after another writer's entry.
     store.full.store(true, Ordering::Relaxed);
     let lost = conversation.say(Message::assistant("two")).entry;
     let tail = store.inner.append(id, conversation.tail(), std::slice::from_ref(&lost)).unwrap();
@@ -221,7 +221,7 @@ fn an_orphan_is_stored_and_not_sent() {
     assert_eq!(stored(&*store, conversation.id()).len(), 4);
 }
 
-/// What is appended beside messages counts at once: a compaction hides, a running call is known to have run.
+/// Other entries than messages take effect at once: a compaction hides, a call in progress counts as started.
 #[test]
 fn other_entries_change_what_is_seen() {
     let store = memory();
@@ -239,7 +239,7 @@ fn other_entries_change_what_is_seen() {
     assert_eq!(lines(conversation.session()), ["user: it ran"]);
     conversation.say(Message::user("next"));
     assert_eq!(lines(conversation.session()), ["user: it ran", "user: next"]);
-    // A header in the middle would be none; it is kept as it is.
+    // A header in the middle is not valid; it is kept unchanged.
     let strange = Metadata {
         conversation: conversation.id(),
         provider: None,
@@ -272,7 +272,7 @@ fn only_read() {
     assert!(Conversation::open_with_clock(store, clock(), id, "test").is_ok());
 }
 
-/// Two that talk in one conversation in turn, each giving back the lock in between, see all that the other said.
+/// Two processes that write to one conversation in turn, releasing the lock in between, see all of each other's messages.
 #[test]
 fn two_take_turns_in_one_conversation() {
     let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
@@ -298,7 +298,7 @@ fn two_take_turns_in_one_conversation() {
     assert_verifies(&*store, id);
 }
 
-/// What another process erased is not said to a model any more; a conversation that was deleted is not brought back.
+/// After another process erases a message, a model no longer sees it; a deleted conversation is not stored again.
 #[test]
 fn what_others_erase_or_delete_is_gone_here_too() {
     let store: Arc<dyn Store> = Arc::new(Memory::new(digest));

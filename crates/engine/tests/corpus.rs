@@ -1,4 +1,4 @@
-//! Real sessions of real agents, taken in as they grew. Used where they lie; says so when they are not there.
+//! Imports real sessions of real agents while they grow. They are read in place; if they are missing, the test says so.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

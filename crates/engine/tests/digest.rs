@@ -1,4 +1,4 @@
-//! What stores are told about entries, by what lists and searches show.
+//! The digest of entries, tested through lists and searches.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -22,7 +22,7 @@ fn entry(kind: Kind, content: &Content, id: EntryId, source_time: Option<&str>) 
     Chain::empty().append(kind, content, stamp)
 }
 
-/// What a store is told about an entry.
+/// The digest of an entry.
 fn digest(entry: &Entry) -> Digest {
     rejoin_engine::digest(None).add(entry)
 }
@@ -43,12 +43,12 @@ fn titles_are_what_a_person_said_first() {
         (" \n ", None),
     ] {
         let digest = digest(&own(Kind::Message, &Content::Message(Message::user(text))));
-        assert_eq!(digest.title, title.map(|title| Title::Said(title.to_owned())), "{text}");
+        assert_eq!(digest.title, title.map(|title| Title::FromMessage(title.to_owned())), "{text}");
     }
     let several = Message::new(Role::User, vec![Block::text("<system-reminder>x"), Block::text("mine")]);
     assert_eq!(
         digest(&own(Kind::Message, &Content::Message(several))).title,
-        Some(Title::Said("mine".into()))
+        Some(Title::FromMessage("mine".into()))
     );
     assert_eq!(digest(&own(Kind::Message, &Content::Message(Message::assistant("no")))).title, None);
     let meta = content::Meta { title: Some(" a\n b ".into()), ..content::Meta::default() };
@@ -85,7 +85,10 @@ fn targets_name_the_model() {
         (r#"{"model":""}"#, None, None),
         ("17", None, None),
     ] {
-        let context = content::Context { system: None, tools: None, target: Some(Raw::new(target)) };
+        let context = content::RecordedContext {
+            target: Some(Raw::new(target)),
+            ..content::RecordedContext::default()
+        };
         let digest = digest(&own(Kind::Context, &Content::Context(context)));
         assert_eq!(
             (digest.about.provider.as_deref(), digest.about.model.as_deref()),

@@ -1,5 +1,4 @@
-//! Drafts of answers: what a turn that never finished had shown. Processes that are really killed are in the tests of the
-//! command line.
+//! Drafts of answers: the text that an unfinished turn had shown. The tests of the command line kill real processes.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -102,7 +101,7 @@ fn left_behind(store: &Arc<dyn Store>) -> ConversationId {
     worker.conversation().id()
 }
 
-/// A program that drops a turn and begins another one in the same conversation loses nothing that was shown.
+/// If a program drops a turn and begins another one in the same conversation, no shown text is lost.
 #[test]
 fn a_turn_that_is_dropped_leaves_its_words() {
     on_each(|store, place| {
@@ -116,7 +115,7 @@ fn a_turn_that_is_dropped_leaves_its_words() {
     });
 }
 
-/// The next process finds the same entries, whether it reads or writes.
+/// The next process sees the same entries, whether it reads or writes.
 #[test]
 fn readers_and_the_next_writer_see_the_same_entries() {
     on_each(|store, place| {
@@ -125,7 +124,7 @@ fn readers_and_the_next_writer_see_the_same_entries() {
         assert_eq!((texts(&looked).len(), looked.state()), (2, SessionState::Interrupted));
         assert_eq!(rejoin_engine::summary(&**store, id).unwrap().state, SessionState::Interrupted);
         assert_eq!(drafts(place).len(), 1, "reading changes nothing");
-        // A copy and a fork have it as well, the copy under the same hashes.
+        // A copy and a fork have it as well; the copy has the same hashes.
         let other: Arc<dyn Store> = Arc::new(rejoin_store::memory::Memory::new(rejoin_engine::digest));
         writer(&*other, &*clock()).copy_from(&**store, id).unwrap();
         let fork = writer(&**store, &*clock()).fork(id, None).unwrap();
@@ -170,7 +169,7 @@ fn an_answer_that_was_not_stored_keeps_its_draft() {
     assert_eq!(drafts(folder.path()).len(), 0);
 }
 
-/// If the record went on without the draft, its words go where they were said, and the conversation stays where it went.
+/// If the record grew without the draft, the draft's text goes to its own place, and the head does not move.
 #[test]
 fn a_draft_does_not_move_a_conversation_that_went_on() {
     on_each(|store, place| {

@@ -1,4 +1,4 @@
-//! Turns at their edges: answers that end too early, counts that are too large, turns that are given up in the middle.
+//! Edge cases of turns: answers that end too early, counts that are too large, turns that are dropped in the middle.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -37,8 +37,8 @@ fn begin() -> (Arc<Memory>, Conversation) {
     (store, conversation)
 }
 
-/// An answer that ends before the arguments of its last call came: that call is kept and never run, and the model is told
-/// so. The calls before it are whole.
+/// An answer that ends before the arguments of its last call: that call is kept but never run, and the model is told so. The calls
+/// before it are complete.
 #[test]
 fn half_a_call_is_never_run() {
     for (arguments, why, runs) in [
@@ -46,7 +46,7 @@ fn half_a_call_is_never_run() {
         ("{}", Why::Length, 1),
         (" ", Why::Refused, 1),
         (r#"{"n":"#, Why::Length, 1),
-        // What is whole runs, and what ended well is whole.
+        // Complete calls run, and an answer that ended normally is complete.
         (r#"{"n":2}"#, Why::Length, 2),
         ("", Why::Done, 2),
         ("{}", Why::Done, 2),
@@ -90,7 +90,7 @@ fn no_count_is_too_large() {
     }
 }
 
-/// A provider that pauses without a word is not asked the same again and again.
+/// A provider that pauses without any text does not get the same request again and again.
 #[test]
 fn a_pause_without_a_word_is_no_answer() {
     let (_, conversation) = begin();
@@ -127,7 +127,7 @@ fn what_is_given_up_while_it_runs_again_has_begun() {
     let provider = Arc::new(ScriptedProvider::new([answer, Step::says("I see.")]));
     let (tool, tools) = echo();
     let mut worker = Worker::new(conversation, provider.clone(), tools, TurnSettings::default());
-    // The answer is cut: the call is there, and was not run.
+    // The answer is cut: the call is kept and was not run.
     run(worker.turn("go".into(), &mut |_| {}, &Stop::new())).unwrap_err();
     assert_eq!((worker.unanswered().len(), tool.runs.load(Ordering::SeqCst)), (1, 0));
     worker.set_on_broken(OnBroken::Rerun);
@@ -149,7 +149,7 @@ fn what_is_given_up_while_it_runs_again_has_begun() {
     assert!(sent.iter().any(|message| message.tool_call_id().is_some()), "the model is told: {sent:?}");
 }
 
-/// A tool that takes a moment, and counts how often it is looked at meanwhile.
+/// A tool that takes a moment, and counts how often it is polled meanwhile.
 struct Moment(AtomicUsize);
 
 impl Tool for Moment {
@@ -208,7 +208,7 @@ impl Provider for Odd {
     }
 }
 
-/// Whatever a provider does, what it said is recorded: before an error, and whole if it is whole when someone stops it.
+/// The provider's text is always recorded: the part before an error, and the whole if it is complete when the turn is stopped.
 #[test]
 fn what_was_said_is_kept() {
     let calls = Message::assistant_with_tools(vec![call("a", "{}")]);

@@ -1,4 +1,4 @@
-//! How often an entry is hashed when a conversation is opened. Alone in its process, because it counts what the process does.
+//! How often opening a conversation hashes an entry. It runs alone in its process, because it counts all hashes of the process.
 
 #![cfg(debug_assertions)]
 #![allow(clippy::unwrap_used, reason = "a test may")]
@@ -30,7 +30,7 @@ fn an_entry_is_hashed_once_per_opening() {
         let (id, count) = (talk.id(), talk.entries().len() as u64);
         drop(talk);
         let store = open(Access::Write);
-        // The index reads what is new; that is no opening.
+        // This lets the index read new entries, which must not count.
         store.list(&Query::default()).unwrap();
         let ways: [(&str, &dyn Fn()); 4] = [
             ("show", &|| drop(read(&*store, id, Mode::Strict).unwrap())),

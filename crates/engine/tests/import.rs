@@ -1,4 +1,4 @@
-//! Taking in other tools' sessions: once, again, grown, changed, and beside what was said here.
+//! Imports other agents' sessions: once, repeatedly, grown, changed, and with entries that were appended here.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -119,7 +119,7 @@ fn a_context_that_changed_is_appended() {
     assert_verifies(&store, id);
 }
 
-/// A message that changed becomes a sibling, what follows it follows again, and what was there is still there.
+/// A changed message becomes a sibling, the messages after it are appended again, and the old ones are kept.
 #[test]
 fn a_changed_message_is_a_branch() {
     let (store, clock) = (memory(), Counting);
@@ -145,7 +145,7 @@ fn a_changed_message_is_a_branch() {
     assert_eq!(writer(&store, &clock).import(&before).unwrap().added, 0);
 }
 
-/// A copy of a file from before, which was never taken in, adds nothing: not where it ends, not what was cut short in it.
+/// An older copy of a file, which was never imported, adds nothing: neither a new head nor its last message, which was cut short.
 #[test]
 fn an_older_copy_adds_nothing() {
     let text = |count: usize| {
@@ -205,7 +205,7 @@ fn the_head_stays_where_somebody_went_on() {
     assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 2);
     assert_eq!(read_back(&store, &after).len(), 4);
     assert_eq!(store.summary(before.id).unwrap().title.as_deref(), Some("Mine"));
-    // What is said here does.
+    // Entries that are appended here do move the head.
     let tail = store.tail(before.id).unwrap().unwrap();
     let said = Content::Message(Message::user("something else"));
     let entry = Chain::at(Some(tail)).append(Kind::Message, &said, rejoin_engine::clock::stamp(&clock, None));
@@ -220,7 +220,7 @@ fn the_head_stays_where_somebody_went_on() {
     assert_verifies(&store, before.id);
 }
 
-/// What lies beside the path leaves the head where it is.
+/// Entries off the path do not move the head.
 #[test]
 fn what_is_said_beside_moves_no_head() {
     let (store, clock) = (memory(), Counting);
@@ -267,7 +267,7 @@ fn what_was_erased_does_not_come_back() {
     assert_verifies(&store, before.id);
 }
 
-/// S2-33: what is damaged in the store is taken in again from the source.
+/// S2-33: an entry that is damaged in the store is imported from the source again.
 #[test]
 fn importing_again_mends_damage() {
     let (store, clock) = (Fragile::new(), Counting);
@@ -330,7 +330,7 @@ fn titles_of_the_source_are_taken_over() {
     assert_eq!(summary.updated, "2026-01-01T00:00:00Z".parse().unwrap(), "the source's own time counts");
 }
 
-/// Lines of a rollout, as an agent writes them one after the other.
+/// The lines of a rollout, in the order in which an agent writes them.
 #[derive(Debug, Clone)]
 enum Step {
     User(u8),
@@ -408,7 +408,7 @@ fn places(store: &dyn Store, session: &Session) -> Vec<(EntryId, Hash, Option<En
     stored(store, session.id).iter().map(place).collect()
 }
 
-/// A source that grows is compared with what is stored once. If the conversation was changed otherwise, it is read again.
+/// A growing source is compared with the stored entries only once. If the conversation was changed otherwise, it is read again.
 #[test]
 fn a_conversation_that_is_watched_is_not_read_again() {
     let (store, clock, mut known) = (memory(), Counting, ImportMemory::default());
@@ -455,7 +455,7 @@ fn grows(states: &[Session]) -> Result<(), TestCaseError> {
         prop_assert_eq!(writer(&grown, &clock).import(state).unwrap().added, 0);
     }
     prop_assert_eq!(read_back(&grown, last), lines(last), "older states leave the head where it is");
-    // The same where the older states were never taken in: what they say is kept, and leads nowhere.
+    // The same if the older states were never imported: their entries are kept, off the path.
     for state in states {
         writer(&whole, &clock).import(state).unwrap();
         prop_assert_eq!(read_back(&whole, last), lines(last), "older states that were never seen");
@@ -468,21 +468,21 @@ fn grows(states: &[Session]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
 
-    /// Importing every state of a growing rollout, one after the other, is importing the last one.
+    /// Importing every state of a growing rollout, one after another, gives the same as importing the last one.
     #[test]
     fn a_growing_rollout(steps in proptest::collection::vec(step(), 0..14)) {
         let states: Vec<Session> = (0..=steps.len()).map(|count| rollout(&steps[..count])).collect();
         grows(&states)?;
     }
 
-    /// The same with lines that have their own ids and parents, where users go back and forth.
+    /// The same for lines with their own ids and parents, in which users go back and forth.
     #[test]
     fn a_growing_transcript(parents in proptest::collection::vec((0..20usize, any::<u8>()), 0..10)) {
         let states: Vec<Session> = (0..=parents.len()).map(|count| forked(&parents[..count])).collect();
         grows(&states)?;
     }
 
-    /// The same with a list in which messages change under way.
+    /// The same for a list whose messages change meanwhile.
     #[test]
     fn a_changing_chat(states in proptest::collection::vec(proptest::collection::vec(0..3u8, 0..6), 1..6)) {
         let states: Vec<Session> = states.iter().map(|said| {

@@ -41,7 +41,7 @@ use testkit::loopback::{
     brain::{Ask, Call, PromptMessage, Say},
 };
 
-/// A provider as it is chosen, and who plays it.
+/// A provider choice, and the loopback service that plays it.
 const PROVIDERS: &[(&str, Option<&str>, Service, &str)] = &[
     ("openai", Some("responses"), Service::OpenAi, "gpt-5"),
     ("openai", Some("chat"), Service::OpenAi, "gpt-4.1"),
@@ -88,7 +88,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// What a model sees, piece by piece, without cache marks: who speaks, and the exact bytes.
+/// The content that a model sees, piece by piece, without cache marks: the role, and the exact bytes.
 fn pieces(body: &[u8]) -> Vec<(String, String)> {
     let body: &RawValue = serde_json::from_slice(body).unwrap();
     let body: std::collections::HashMap<String, &RawValue> = serde_json::from_str(body.get()).unwrap();
@@ -113,8 +113,8 @@ fn pieces(body: &[u8]) -> Vec<(String, String)> {
     pieces
 }
 
-/// The stable law: over 200 turns of tool work, on every provider, each request begins with what the one before it said, byte
-/// for byte; and every one of them is accepted.
+/// The stable law: over 200 turns of tool work, on every provider, each request begins with the content of the previous one, byte
+/// for byte, and every request is accepted.
 #[test]
 fn requests_only_grow() {
     let turns: usize = std::env::var("REJOIN_STABLE_TURNS").ok().and_then(|n| n.parse().ok()).unwrap_or(200);
@@ -168,8 +168,8 @@ fn requests_only_grow() {
     });
 }
 
-/// S0-35, S0-49, S0-57: Copilot and Ollama are handed the same histories, and do the same with them: a result without a call does
-/// not go out, a pair does.
+/// S0-35, S0-49, S0-57: Copilot and Ollama get the same histories and treat them alike: a result without a call is not sent, a pair
+/// is.
 #[test]
 fn providers_drop_orphans_alike() {
     let server = Loopback::start(Config::default());
@@ -202,7 +202,7 @@ fn providers_drop_orphans_alike() {
     }
 }
 
-/// S1-03: what a tool gave back is a message like any other, and part of every later request.
+/// S1-03: a tool's result is a message like any other, and part of every later request.
 #[test]
 fn results_are_part_of_later_requests() {
     let server = Loopback::start(Config::default());
@@ -221,8 +221,8 @@ fn results_are_part_of_later_requests() {
     }
 }
 
-/// A tool may have a name, and a call an id, that a dialect cannot spell. The model's call comes back under the tool's own name,
-/// so the tool runs; what the record keeps is that name, and later requests repeat the call as the model wrote it.
+/// A tool may have a name, and a call an id, that a dialect cannot spell. The model's call comes back under the tool's own name, so
+/// the tool runs. The record keeps that name, and later requests repeat the call as the model wrote it.
 #[test]
 fn a_tool_with_a_respelled_name_is_found() {
     const NAME: &str = "notes.read file";
@@ -249,7 +249,7 @@ fn a_tool_with_a_respelled_name_is_found() {
         let names: Vec<&str> =
             messages.iter().flat_map(|message| message.tool_calls()).map(|call| &*call.name).collect();
         assert_eq!(names, [NAME; 4], "{label}");
-        // What was sent once is sent again as it was.
+        // A call that was sent once is sent again unchanged.
         let requests = server.requests();
         let turns: Vec<_> =
             requests.iter().filter(|request| request.is_turn()).map(|r| pieces(&r.body)).collect();
@@ -263,8 +263,8 @@ fn a_tool_with_a_respelled_name_is_found() {
     }
 }
 
-/// S2-34, S2-39: of three tools that run at once one takes too long, or the process is gone before two of them are done. The
-/// conversation goes on under every policy, and what is shown is sound.
+/// S2-34, S2-39: of three parallel tools, one takes too long, or the process is gone before two of them finish. The conversation
+/// continues under every policy, and the view is sound.
 #[test]
 fn some_of_three_tools() {
     for which in PROVIDERS {
@@ -320,7 +320,8 @@ fn some_of_three_tools() {
     }
 }
 
-/// A person stops a turn while words arrive: what arrived is kept, the turn is recorded as interrupted, and the conversation goes on.
+/// A person stops a turn while text arrives: that text is kept, the turn is recorded as interrupted, and the conversation
+/// continues.
 #[test]
 fn stopped_while_it_speaks() {
     for which in PROVIDERS {
@@ -353,8 +354,8 @@ fn stopped_while_it_speaks() {
     }
 }
 
-/// S0-23: what a provider says with an error status is a typed error, and the message that was said stays. Nothing that it refused
-/// is sent again by itself.
+/// S0-23: a provider's error status becomes a typed error, and the user's message stays. A refused request is not repeated
+/// automatically.
 #[test]
 fn errors_are_typed_and_lose_nothing() {
     for which in PROVIDERS {
@@ -451,8 +452,8 @@ fn the_time_of_a_turn_is_the_models_time() {
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
 }
 
-/// Comments, pings and blank lines keep a connection open. They do not put off the end of a provider's patience: a provider that
-/// says nothing has timed out, and what it said before is kept.
+/// Comments, pings and blank lines keep a connection open, but do not extend the time limit for silence: a provider that sends no
+/// content times out, and its earlier text is kept.
 #[test]
 fn keep_alive_messages_do_not_extend_silence() {
     let server = Loopback::start(Config::default());
@@ -483,7 +484,7 @@ fn keep_alive_messages_do_not_extend_silence() {
     assert!(server.violations().is_empty(), "{:#?}", server.violations());
 }
 
-/// What is not streamed is bounded as well: a list of models that comes byte by byte has timed out.
+/// An answer that is not streamed has the same limit: a list of models that arrives byte by byte times out.
 #[test]
 fn a_list_of_models_that_drips_times_out() {
     for which in &PROVIDERS[1..5] {
@@ -561,7 +562,7 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
         ConversationManager::new(store.clone(), connector(sources, keys(), HttpOptions::default()))
     };
     let set = |base_url: Option<&str>| Sources { settings: at(base_url), ..Sources::default() };
-    // Begun with one address and before anything was said; then another one is set.
+    // The conversation begins with one address; before the first message, another one is set.
     let conversation = manager(set(Some(&first))).new_conversation(New::default()).unwrap();
     let id = conversation.id().to_string();
     drop(conversation);
@@ -587,8 +588,8 @@ fn a_manager_decides_who_answers_as_the_command_line_does() {
     assert_eq!(say(trusted_with(account)).unwrap(), (2, 1));
 }
 
-/// A model calls a tool with 20 MB of arguments, more than any provider takes back. The call has a result that says what is wrong, the
-/// turn goes on, every later request is accepted, and the record keeps the arguments to the last byte.
+/// A model calls a tool with 20 MB of arguments, more than any provider accepts. The call gets a result that explains the problem,
+/// the turn continues, every later request is accepted, and the record keeps the arguments to the last byte.
 #[test]
 fn a_call_with_20_megabytes_of_arguments() {
     let arguments = format!(r#"{{"path":"big.txt","content":"{}"}}"#, "0123456789".repeat(2_000_000));

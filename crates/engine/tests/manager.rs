@@ -1,4 +1,4 @@
-//! The manager of conversations: submit and listen, resume in another one, and errors that say what to do.
+//! The conversation manager: submitting and listening, resuming in another manager, and errors with advice.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -89,7 +89,7 @@ fn submit_and_listen() {
     let same = manager.get_conversation(&id).unwrap();
     assert!(Arc::ptr_eq(&same, &conversation));
     assert!(Arc::ptr_eq(&manager.resume_conversation(&id, Mode::Strict).unwrap(), &conversation));
-    // One after the other.
+    // One after another.
     assert_eq!(ending(&run(turn(&same))), Some(Ending::Done));
     assert_eq!(same.get_history().last().unwrap().content().unwrap(), "Second.");
     drop((same, conversation));
@@ -97,7 +97,7 @@ fn submit_and_listen() {
     assert!(manager.resume_conversation(&id, Mode::Strict).is_ok(), "and its lock is free at once");
 }
 
-/// S3-13, S3-43: a fresh manager resumes what another one left, knows everything, and goes on; again and again.
+/// S3-13, S3-43: a new manager resumes another one's conversation with all its messages, again and again.
 #[test]
 fn a_fresh_manager_resumes() {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn a_fresh_manager_resumes() {
     assert_eq!(manager.resume_conversation(&id[..9], Mode::Recover).unwrap().id().to_string(), id);
 }
 
-/// S3-14, S3-15, S3-44: a conversation that is not there, with what to do about it.
+/// S3-14, S3-15, S3-44: the error for a missing conversation, with advice.
 #[test]
 fn not_found() {
     let manager = ConversationManager::with_provider(memory(), Arc::new(MockProvider::new_default()));
@@ -140,8 +140,8 @@ fn not_found() {
     }
 }
 
-/// S3-14, S3-15, S3-45, S3-46: strictly, a damaged file is an error with its line, and an empty one is one without turns; to
-/// recover means to go on with what can be read.
+/// S3-14, S3-15, S3-45, S3-46: in strict mode, a damaged file is an error with its line, and an empty one is an error about missing
+/// turns; in recover mode, the readable part is used.
 #[test]
 fn damaged_and_empty_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +214,7 @@ fn the_recorded_provider_answers() {
         matches!(started, Event::Started { provider, model, .. } if provider == "anthropic" && model == "claude-x")
     );
     drop(conversation);
-    // Another one answers, and the list says so.
+    // Another provider answers, and the list shows it.
     let ollama = Arc::new(MockProvider::new_default().named("ollama", "llama2"));
     let other = ConversationManager::with_provider(jsonl(folder.path()), ollama);
     run(other.resume_conversation(&id, Mode::Strict).unwrap().process_message("you?")).unwrap();
@@ -231,7 +231,7 @@ fn the_recorded_provider_answers() {
     assert_eq!(nobody.resume_conversation(&id, Mode::Recover).unwrap_err().code(), "NO_KEY");
 }
 
-/// S3-21, S3-48, S3-49, S3-50: what was begun is listed at once, newest first, with provider, model and time.
+/// S3-21, S3-48, S3-49, S3-50: a new conversation is listed at once, newest first, with provider, model and time.
 #[test]
 fn conversations_are_listed() {
     let provider = Arc::new(MockProvider::new_default().named("openai", "gpt-x"));
@@ -245,8 +245,8 @@ fn conversations_are_listed() {
     assert!(listed[0].updated > listed[2].updated);
 }
 
-/// S3-11, S3-42: a store that cannot be written is a warning; the answer is there, the conversation goes on, and everything is
-/// stored as soon as it can be.
+/// S3-11, S3-42: if the store cannot be written, a warning is sent; the answer arrives, the conversation continues, and everything
+/// is stored as soon as possible.
 #[test]
 fn a_store_that_fails_ends_nothing() {
     let store = Fragile::new();
@@ -286,7 +286,7 @@ fn a_store_that_fails_ends_nothing() {
     assert_eq!(warnings(&run(turn(&conversation))).len(), 1);
 }
 
-/// S3-12: saving is awaited: when an event comes, what it tells of is stored.
+/// S3-12: when an event arrives, the entries that it reports are stored.
 #[test]
 fn an_event_comes_after_saving() {
     let store = memory();
@@ -315,8 +315,7 @@ fn an_event_comes_after_saving() {
     assert!(matches!(Content::of(&last), Content::Turn(turn) if turn.state == TurnState::Ended));
 }
 
-/// S3-38: what a session offers: a message is processed, the history is looked at and replaced, and what stands before it is
-/// told.
+/// S3-38: the session interface: processing a message, reading and replacing the history, and reading the initial context.
 #[test]
 fn process_look_replace() {
     let provider = Arc::new(MockProvider::new_default());
@@ -333,7 +332,7 @@ fn process_look_replace() {
     assert!(
         provider.requests()[0].context.instructions.as_deref().is_some_and(|text| text.contains("Be brief"))
     );
-    // A shorter history: what they have in common stays.
+    // A shorter history: the common beginning stays.
     let kept: Vec<Message> = history[..2].iter().map(|message| Message::clone(message)).collect();
     let shorter = [&kept[..], &[Message::user("Summary of earlier conversation: three numbers")]].concat();
     assert_eq!(run(conversation.replace_history(&shorter)), Saved::Durable);
@@ -342,7 +341,7 @@ fn process_look_replace() {
     assert_eq!(said, shorter);
     run(conversation.process_message("four")).unwrap();
     assert_eq!(provider.last_messages(), [&shorter[..], &[Message::user("four")]].concat());
-    // To nothing, and to the same.
+    // With an empty list, and with the same list.
     assert_eq!(run(conversation.replace_history(&[])), Saved::Durable);
     assert_eq!(conversation.get_history(), []);
     let entries = stored(&*store, conversation.id()).len();
@@ -353,7 +352,7 @@ fn process_look_replace() {
         conversation.get_initial_context(),
         [Message::system("Be brief."), Message::system("New rules.")]
     );
-    // Another one reads the same, and nothing that was said is gone.
+    // Another manager reads the same history, and no message is lost.
     let id = conversation.id();
     drop(conversation);
     let again = manager.resume_conversation(&id.to_string(), Mode::Strict).unwrap();
@@ -395,7 +394,7 @@ fn a_recorder_gets_every_turn() {
     assert_eq!(metadata.tokens, Some(30));
 }
 
-/// S3-42: a recorder that cannot write is a warning, and the answer is there all the same.
+/// S3-42: if the recorder cannot write, a warning is sent, and the answer still arrives.
 #[test]
 fn a_recorder_that_fails() {
     let folder = tempfile::tempdir().unwrap();
@@ -459,7 +458,7 @@ fn a_file_of_turns_is_resumed() {
     assert_eq!(error.to_string(), "Conversation nonexistent-id not found. Run: rejoin list");
 }
 
-/// A turn is interrupted from outside; what it has is recorded, and the next one is not.
+/// A turn is interrupted from outside: its entries are recorded, and the next turn is not interrupted.
 #[test]
 fn interrupt() {
     let provider = Arc::new(ScriptedProvider::new([
@@ -495,8 +494,8 @@ fn interrupt() {
     assert_eq!(provider.requests().len(), 2);
 }
 
-/// S0-23, B45: a provider that refuses: the event says why and what to do, nothing is lost, and the same is not sent again by
-/// itself.
+/// S0-23, B45: if a provider refuses, the event has the reason and advice, nothing is lost, and the request is not repeated
+/// automatically.
 #[test]
 fn a_refusal_is_told() {
     let fault = ProviderFault {
@@ -523,7 +522,7 @@ fn a_refusal_is_told() {
     conversation.submit(TurnInput::GoOn);
     assert_eq!(ending(&run(turn(&conversation))), Some(Ending::Done));
     assert_eq!(provider.last_messages(), [Message::user("one")]);
-    // Nothing to go on with.
+    // There is nothing to continue.
     let empty = manager.new_conversation(New::default()).unwrap();
     empty.submit(TurnInput::GoOn);
     let events = run(turn(&empty));
@@ -567,8 +566,8 @@ fn repairing_turned_off() {
     assert_paired(&provider.last_messages());
 }
 
-/// S2-01, S2-02, S2-32, S2-38: a turn that is cut off like by a kill while tools run is read, recovered and gone on with: what
-/// completed is not run again, and the provider sees nothing unsound.
+/// S2-01, S2-02, S2-32, S2-38: a turn is cut off, as by a kill, while tools run. The conversation is read, recovered and continued:
+/// completed calls do not run again, and the provider gets nothing unsound.
 #[test]
 fn dropped_in_the_middle_of_a_turn() {
     let store = memory();

@@ -1,4 +1,5 @@
-//! How much memory an answer without end takes before it is given up. Alone in its process, because the peak is the process's.
+//! The memory that an endless answer takes before it is cut off. It runs alone in its process, because it measures the process's
+//! peak.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -15,7 +16,7 @@ use rejoin_engine::{
 use rejoin_store::{Access, Location, Store};
 use testkit::loopback::{Config, Fault, Loopback, Service, brain::Say};
 
-/// Where an answer is given up in this test. Large beside everything else that the process holds.
+/// The size at which an answer is cut off in this test: large compared with everything else in the process.
 const BOUND: usize = 24 << 20;
 
 /// How many times the bound the process may grow by.
@@ -53,7 +54,7 @@ fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<
     connect(&choice, &keys, &options).unwrap()
 }
 
-/// An answer that never ends stops at a bound, what came of it is kept, and all of this takes a small multiple of the bound.
+/// An endless answer is cut off at a bound, its beginning is kept, and all this takes a small multiple of the bound in memory.
 #[test]
 fn an_answer_without_end_takes_a_small_multiple_of_its_bound() {
     // Long words with something to escape in them, so that nothing can be shared with what came over the wire.

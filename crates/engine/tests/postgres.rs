@@ -1,4 +1,4 @@
-//! Conversations on a server: what happens while it is down, and two machines in one conversation.
+//! Conversations on a server: while it is down, and on two machines at once.
 
 #![cfg(all(unix, feature = "postgres"))]
 #![allow(clippy::unwrap_used, reason = "a test may")]
@@ -21,8 +21,8 @@ fn texts(store: &dyn Store, id: ConversationId) -> String {
     texts.join(" ")
 }
 
-/// What is said while the server is down is kept on this machine. The same process saves it when the server is back; if it ended, the
-/// next one does, after whatever others said meanwhile.
+/// Entries that are appended while the server is down are kept on this machine. The same process saves them when the server is
+/// back; if it has ended, the next one does, after other processes' entries.
 #[test]
 fn what_is_said_while_the_server_is_down_is_delivered() {
     let Some(programs) = testkit::postgres::programs() else { return };
@@ -60,7 +60,7 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     second.say(Message::user("begun in the dark"));
     let second_id = second.id();
     drop((second, unreached));
-    // And a third one says more than is delivered at once, in a conversation that others go on with.
+    // A third conversation has more entries than are delivered at once, and other processes append to it.
     let third_id = third.id();
     for text in ["a", "b", "c"] {
         third.say(Message::user(text.repeat(3 << 20)));
@@ -86,7 +86,8 @@ fn what_is_said_while_the_server_is_down_is_delivered() {
     assert!(problems.is_empty(), "{problems:?}");
 }
 
-/// A conversation that is deleted on another machine stays deleted. What was said in it here is kept, and not delivered again and again.
+/// A conversation that is deleted on another machine stays deleted. Its waiting entries are kept, and not delivered again and
+/// again.
 #[test]
 fn what_waits_for_a_deleted_conversation_is_set_aside() {
     let Some(programs) = testkit::postgres::programs() else { return };
@@ -115,8 +116,8 @@ fn what_waits_for_a_deleted_conversation_is_set_aside() {
     assert!(kept.contains("never saved"), "{kept}");
 }
 
-/// A standby that had not received everything takes over: the process that knows the rest saves it again, and what waits on this machine
-/// is delivered after what the server has.
+/// A standby that had not received everything takes over: the process with the missing entries saves them again, and waiting
+/// entries are delivered after those of the server.
 #[test]
 fn what_a_server_has_lost_is_saved_again() {
     let Some(server) = testkit::postgres::shared() else { return };
@@ -141,7 +142,7 @@ fn what_a_server_has_lost_is_saved_again() {
     assert!(talk.say(Message::user("five")).saved.is_durable());
     assert_eq!(texts(&*store, talk.id()), "one two three four five");
     assert!(talk.say(Message::user("six")).saved.is_durable());
-    // Another process has gone on after what was left.
+    // Another process has appended after the lost entries.
     lose(2);
     drop(talk);
     let id = store.ids("", 10).unwrap()[0];

@@ -1,4 +1,4 @@
-//! Which results are pruned, by which policy, and what stays whole: the pairs, the other messages, the record.
+//! Which results each policy prunes, and what stays whole: the pairs, the other messages, the record.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -13,7 +13,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Clock, Conversation, Mode, New, Window,
+    Agent, Clock, Conversation, Hold, Mode, New, Pinning, Window,
     calls::calls,
     digest,
     provider::scripted::{ScriptedProvider, Step},
@@ -21,7 +21,10 @@ use rejoin_engine::{
     tools::{FunctionTool, Tools},
     turn::WindowSettings,
 };
-use rejoin_record::{Block, Kind, Message, Role, Timestamp, ToolCall, Tree};
+use rejoin_record::{
+    Block, Content, Kind, Message, Role, Timestamp, ToolCall, Tree,
+    content::{Compacted, KeptMessage},
+};
 use rejoin_store::memory::Memory;
 use rejoin_view::{TokenCounter, window::PrunePolicy};
 use serde_json::json;
@@ -44,7 +47,7 @@ impl Clock for Set {
 /// Results of about a hundred tokens.
 const LONG: &str = "a result with ten words in it, which are these. ";
 
-/// A conversation with this number of tool calls, one a minute, and something said after them.
+/// A conversation with this number of tool calls, one per minute, and a message after them.
 fn talked(results: usize) -> (Arc<Memory>, Arc<Set>, Conversation) {
     let (store, clock) = (Arc::new(Memory::new(digest)), Arc::new(Set::default()));
     let mut conversation =
@@ -75,8 +78,8 @@ fn at_once() -> PrunePolicy {
     PrunePolicy { batch: Some(1), ..PrunePolicy::default() }
 }
 
-/// S1-17, S1-20..S1-23, B20: each policy prunes exactly what it says and reports it, with a clock that is passed in; of several the strictest
-/// wins; and none is needed.
+/// S1-17, S1-20..S1-23, B20: each policy prunes exactly what it should and reports it, with an injected clock; of several rules the
+/// strictest decides; and no policy is needed.
 #[test]
 fn each_policy_prunes_what_it_says() {
     let result =
@@ -122,8 +125,8 @@ fn each_policy_prunes_what_it_says() {
     assert_eq!(conversation.prune_tool_calls("m", Some(&policy)).pruned.len(), 2);
 }
 
-/// S1-04, S1-18, S1-19, S4-25, B16, B19: pruning makes the conversation small for a model. The other messages are left alone, every pair stays a pair,
-/// every entry can still be reached, and the audit shows every call with its result.
+/// S1-04, S1-18, S1-19, S4-25, B16, B19: pruning makes the conversation small for a model. The other messages are unchanged, every
+/// pair stays a pair, every entry is still reachable, and the audit shows every call with its result.
 #[test]
 fn only_results_are_pruned_and_only_for_the_model() {
     let (store, _, mut conversation) = talked(6);
@@ -177,6 +180,25 @@ fn arriving_results_are_pruned_by_the_configured_policy() {
     let before = conversation.entries().len();
     assert_eq!(conversation.prune_tool_calls("m", None), Default::default());
     assert_eq!((conversation.entries().len(), seen(&conversation).len()), (before, 3));
+}
+
+/// A program that asks for pruning gets it at once, without waiting for a batch.
+#[test]
+fn a_program_need_not_wait_for_a_batch() {
+    let (_, _, mut conversation) = talked(6);
+    let policy = PrunePolicy { keep_last: Some(2), ..PrunePolicy::default() };
+    assert_eq!(conversation.prune_tool_calls("m", Some(&policy)).pruned.len(), 4);
+    assert_eq!(seen(&conversation), [4, 5]);
+}
+
+/// A list that would be longer than the messages does not take their place.
+#[test]
+fn pruning_turns_makes_nothing_longer() {
+    let (_, _, mut conversation) = talked(0);
+    let before = conversation.entries().len();
+    let limits = Window { max_tokens: 10, min_retain_turns: 1, prune_threshold: 0.5 };
+    assert_eq!(conversation.prune_if_needed("m", &limits), None);
+    assert_eq!(conversation.entries().len(), before);
 }
 
 /// S1-25, B8: the work of pruning grows with the conversation and not faster, and it is done before a request, never while an answer arrives.
@@ -242,7 +264,153 @@ fn pruned_turns_take_whole_pairs_and_the_log_says_so() {
     assert!(!left.contains(&String::from("c0")) && left.contains(&String::from("d2")), "{left:?}");
 }
 
-/// Pinning a message that a compaction hides brings back its own calls and results, and not those of another call with the same id.
+/// The texts of people, models and results, in the order in which a model sees them.
+fn texts(conversation: &Conversation) -> Vec<String> {
+    let of_result = |message: &Message| {
+        message
+            .tool_results()
+            .flat_map(|result| &result.content)
+            .filter_map(Block::as_text)
+            .map(|text| text.to_string())
+            .next()
+    };
+    conversation
+        .messages()
+        .iter()
+        .filter_map(|message| of_result(message).or_else(|| message.content()))
+        .collect()
+}
+
+/// `history pin` shows a whole message, including what a compaction shortened and results that were pruned before, in this process
+/// and in the next one. After unpinning, the result is a tombstone again.
+#[test]
+fn a_pin_shows_all_of_a_message() {
+    let (store, clock, mut conversation) = talked(6);
+    conversation.prune_tool_calls("m", Some(&PrunePolicy { keep_last: Some(0), ..at_once() }));
+    assert!(seen(&conversation).is_empty());
+    let call =
+        conversation.messages().iter().position(|message| message.tool_calls().next().is_some()).unwrap();
+    let call = conversation
+        .entries()
+        .iter()
+        .filter(|entry| entry.envelope().kind == Kind::Message)
+        .nth(call)
+        .unwrap()
+        .id();
+    assert_eq!(conversation.pin(call), Pinning::Changed);
+    assert_eq!(seen(&conversation), [0], "the result of a pinned call comes back");
+    assert_eq!(conversation.pin(call), Pinning::Unchanged);
+    // It stays through later prunes and compactions.
+    conversation.prune_tool_calls("m", Some(&PrunePolicy { keep_last: Some(0), ..at_once() }));
+    conversation.say(Message::user("go on"));
+    conversation
+        .prune_if_needed("m", &Window { max_tokens: 10, min_retain_turns: 1, prune_threshold: 0.5 })
+        .unwrap();
+    assert_eq!(seen(&conversation), [0]);
+    let id = conversation.id();
+    drop(conversation);
+    let mut again = Conversation::open_for_turns(store, clock, id, "test", Hold::Now).unwrap();
+    assert_eq!(seen(&again), [0]);
+    assert_eq!(again.unpin(call), Pinning::Changed);
+    assert!(seen(&again).is_empty());
+
+    let (_, _, mut conversation) = talked(0);
+    let long = "one of many words, ".repeat(200);
+    conversation.say(Message::user(long.as_str()));
+    let shortened = conversation.entries().last().unwrap().id();
+    conversation.say(Message::assistant("I see."));
+    let keep_from = Some(conversation.say(Message::user("and now?")).entry.id());
+    let kept = vec![KeptMessage { entry: shortened, text: Some("one of many […]".into()) }];
+    conversation.append(&Content::Compacted(Compacted {
+        kept: Some(kept),
+        ..Compacted::new("A summary.", keep_from)
+    }));
+    assert!(!texts(&conversation).contains(&long));
+    conversation.pin(shortened);
+    assert!(texts(&conversation).contains(&long), "{:?}", texts(&conversation));
+}
+
+/// A compaction that kept no newer messages hides only those before it, also after a pin has recorded it again.
+#[test]
+fn a_pin_hides_no_newer_messages() {
+    let (_, _, mut conversation) = talked(0);
+    conversation.say(Message::user("the first words"));
+    let hidden = conversation.entries().last().unwrap().id();
+    conversation.say(Message::assistant("I see."));
+    conversation.append(&Content::Compacted(Compacted::new("A summary.", None)));
+    conversation.say(Message::user("and now?"));
+    conversation.say(Message::assistant("Now this."));
+    let before = texts(&conversation);
+    assert_eq!(before, ["A summary.", "and now?", "Now this."]);
+    conversation.pin(hidden);
+    assert_eq!(texts(&conversation), ["the first words", "A summary.", "and now?", "Now this."]);
+    conversation.unpin(hidden);
+    assert!(texts(&conversation).ends_with(&before), "{:?}", texts(&conversation));
+}
+
+/// S0-47: there is one summary, which each pass extends: it lists what every pass removed, or says how many messages it does not
+/// list. It is never empty, and it keeps the text that a model wrote before.
+#[test]
+fn one_rolling_summary_goes_on_from_pass_to_pass() {
+    let limits = |max_tokens| Window { max_tokens, min_retain_turns: 1, prune_threshold: 0.5 };
+    let say = |conversation: &mut Conversation, from: usize| {
+        for number in from..from + 20 {
+            conversation.say(Message::user(format!(
+                "fact number {number} is that the plum is {}",
+                "very ".repeat(20)
+            )));
+            conversation.say(Message::assistant("Noted."));
+        }
+        conversation.say(Message::user("and now?"));
+    };
+    let summaries = |conversation: &Conversation| -> Vec<String> {
+        texts(conversation).into_iter().filter(|text| text.contains("summarized")).collect()
+    };
+    let (_, _, mut conversation) = talked(0);
+    say(&mut conversation, 100);
+    conversation.prune_if_needed("m", &limits(1_200)).unwrap();
+    for pass in 2..6 {
+        say(&mut conversation, pass * 100);
+        conversation.prune_if_needed("m", &limits(4_000 * pass));
+        let [summary] = &summaries(&conversation)[..] else { panic!("{:?}", summaries(&conversation)) };
+        assert!(summary.contains("fact number 119"), "pass {pass}: {summary}");
+    }
+    // Without room for lines it counts them.
+    say(&mut conversation, 900);
+    conversation.prune_if_needed("m", &limits(20)).unwrap();
+    let [summary] = &summaries(&conversation)[..] else { panic!("{:?}", summaries(&conversation)) };
+    let counted = || {
+        summary
+            .split_once(" older messages not listed")
+            .and_then(|(before, _)| before.rsplit('(').next()?.parse::<usize>().ok())
+    };
+    let listed = summary.matches("\n- ").count();
+    assert!(listed > 0 && counted().is_some_and(|counted| counted > 40), "{summary}");
+    say(&mut conversation, 1_000);
+    let before = counted().unwrap() + listed;
+    let removed = conversation.prune_if_needed("m", &limits(20)).unwrap().removed;
+    let [summary] = &summaries(&conversation)[..] else { panic!("{:?}", summaries(&conversation)) };
+    let counted = summary
+        .split_once(" older messages not listed")
+        .and_then(|(before, _)| before.rsplit('(').next()?.parse::<usize>().ok());
+    assert_eq!(counted.unwrap() + summary.matches("\n- ").count(), before + removed, "{summary}");
+
+    // A model's summary stays before the list.
+    let (_, _, mut conversation) = talked(0);
+    let keep_from = Some(conversation.entries().last().unwrap().id());
+    conversation.append(&Content::Compacted(Compacted::new("The harbour is called Norddeich.", keep_from)));
+    for pass in [100, 200] {
+        say(&mut conversation, pass);
+        conversation.prune_if_needed("m", &limits(1_200)).unwrap();
+        let [summary] = &summaries(&conversation)[..] else { panic!("{:?}", summaries(&conversation)) };
+        assert!(
+            summary.contains("Norddeich") && summary.contains(&format!("fact number {}", pass + 19)),
+            "{summary}"
+        );
+    }
+}
+
+/// Pinning a message that a compaction hides brings back its own calls and results, but not those of another call with the same id.
 #[test]
 fn a_pin_brings_back_only_its_own_pair() {
     let (_, _, mut conversation) = talked(0);

@@ -1,4 +1,4 @@
-//! Reading stored conversations, whole and damaged, and finding them by what a person types.
+//! Reads stored conversations, sound and damaged, and finds them by what a person types.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -31,7 +31,7 @@ fn talk() -> Vec<Message> {
     vec![Message::user("one"), Message::assistant("two"), Message::user("three")]
 }
 
-/// A stored conversation is the same session as the file of its entries.
+/// A stored conversation gives the same session as the file of its entries.
 #[test]
 fn a_store_gives_what_the_file_gives() {
     let (store, id) = with(&[
@@ -68,7 +68,7 @@ fn a_store_gives_what_the_file_gives() {
     }
 }
 
-/// S2-10, S2-33: a damaged last message is passed over with a finding, and the conversation goes on.
+/// S2-10, S2-33: a damaged last message is skipped with a finding, and the conversation continues.
 #[test]
 fn a_damaged_last_message() {
     let (store, id) = with(&talk());
@@ -128,7 +128,7 @@ fn beginnings() {
     }
 }
 
-/// S3-14, S3-15: strictly read, damage is an error with its place, nothing said is one too, and each has its code.
+/// S3-14, S3-15: in strict mode, damage is an error with its place, an empty conversation is an error, too, and each has its code.
 #[test]
 fn strictly() {
     let (store, id) = with(&talk());
@@ -147,7 +147,7 @@ fn strictly() {
         read(&*store, id, Mode::Strict),
         Err(EngineError::Corrupted { place: StoragePlace::Row(1), .. })
     ));
-    // What was never acknowledged is no damage.
+    // Data that was never acknowledged is not damage.
     store.damaged.lock().unwrap().clear();
     store.damaged.lock().unwrap().insert(3, true);
     let recorded = read(&*store, id, Mode::Strict).unwrap();
@@ -163,7 +163,7 @@ fn strictly() {
     assert_eq!(missing.code(), "CONVERSATION_NOT_FOUND");
 }
 
-/// S0-18, S0-19, B29: what is not there and what cannot be read are different errors, and neither is an empty list.
+/// S0-18, S0-19, B29: missing and unreadable conversations are different errors, and neither is an empty list.
 #[test]
 fn not_there_and_not_readable() {
     let (store, id) = with(&talk());
@@ -206,8 +206,7 @@ fn other_versions() {
     assert_eq!(store.summary(id).unwrap().title.as_deref(), Some("T"));
 }
 
-/// S1-29: what was saved before a field existed is read, and the field has its default. Only what names the thing has to be
-/// there.
+/// S1-29: an entry from before a field existed is read, and the field has its default. Only the identifying fields are required.
 #[test]
 fn a_field_that_is_missing_has_its_default() {
     let header = format!(r#"{{"conversation":"{}"}}"#, ConversationId::from_random(5));
@@ -245,7 +244,7 @@ fn a_field_that_is_missing_has_its_default() {
         }
         other => panic!("{other:?}"),
     }
-    // Without what it is about it is no header; it is kept, and shown as it is.
+    // Without the conversation's id it is not a header; it is kept and shown unchanged.
     assert!(matches!(Content::of(&entry(Kind::Header, "{}")), Content::Unreadable(_)));
 }
 
@@ -299,7 +298,7 @@ fn conversations_by_title() {
     match find("pla").unwrap_err() {
         EngineError::Ambiguous { given, found } => {
             assert_eq!(given, "pla");
-            // What begins like that comes before what only holds it.
+            // Titles that begin with the text come before those that only contain it.
             let titles: Vec<_> = found.iter().map(|named| named.title.as_deref().unwrap()).collect();
             assert_eq!(titles, ["Planet X", "Plan"]);
         }
@@ -365,8 +364,8 @@ fn message(kind: u8, id: u8) -> Message {
 proptest! {
     #![proptest_config(Config { cases: 150, failure_persistence: None, ..Config::default() })]
 
-    /// S2-36: whatever is damaged, the conversation is read, what is left of it is sound for every dialect, and what can be
-    /// read is read.
+    /// S2-36: with any damage, the conversation can be read, its remainder is sound for every dialect, and every readable entry is
+    /// read.
     #[test]
     fn any_damage_is_survived(
         said in proptest::collection::vec((any::<u8>(), any::<u8>()), 0..12),

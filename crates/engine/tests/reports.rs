@@ -1,4 +1,4 @@
-//! The views that other programs query in a PostgreSQL database: what a bot's table had, and the audit of calls.
+//! The views that other programs query in a PostgreSQL database: the columns of a bot's table, and the audit of calls.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -52,7 +52,7 @@ fn the_view_has_what_the_older_table_had() {
         service.save_conversation_turn("bob", "general", "hello", "hi").unwrap();
         service.create_chat_thread("t7", "general", "ann").unwrap();
         service.update_thread_history("t7", &turn(2)).unwrap();
-        // A conversation of nobody is not in it.
+        // A conversation without an owner is not in it.
         let mut own = Conversation::create(Arc::clone(&store), &New::default(), "test");
         own.say(Message::user("of nobody"));
         store.report().unwrap();
@@ -81,7 +81,7 @@ fn the_view_has_what_the_older_table_had() {
     });
 }
 
-/// What the view says, in the form of [`audited`].
+/// The rows of the view, in the form of [`audited`].
 const VIEW: &str = "SELECT request_id, call_id, tool_name, status, args_sha256, coalesce(error_kind, '-'), coalesce(latency_ms::text, '-') \
                     FROM rejoin.tool_calls ORDER BY conversation, request_id, call_id";
 
@@ -111,15 +111,15 @@ fn audited(store: &dyn Store) -> String {
     lines.join("\n")
 }
 
-/// S1-26, S1-27, S1-33: the view says what `history calls` says, at every step of a turn: requested, running, completed, failed, interrupted.
-/// Arguments are hashed, and kept only if the operator says so.
+/// S1-26, S1-27, S1-33: the view agrees with `history calls` at every step of a turn: requested, running, completed, failed,
+/// interrupted. Arguments are hashed, and kept only if the operator enables that.
 #[test]
 fn the_audit_in_the_database_is_the_audit() {
     with_database(|server, database, store| {
         let query = |query: &str| server.psql(database, query).unwrap();
         let check = |step: &str| {
             store.report().unwrap();
-            // Latencies are rounded in one place and cut off in the other. Without both times there is none.
+            // Latencies are rounded in one place and truncated in the other. Without both times there is no latency.
             let cut = |text: &str| -> Vec<String> {
                 let has_latency = |line: &str| {
                     let (rest, latency) = line.rsplit_once('|').unwrap();
@@ -174,7 +174,7 @@ fn the_audit_in_the_database_is_the_audit() {
             }
         }
         check("the end");
-        // Nothing but hashes is there.
+        // Only hashes are stored.
         assert_eq!(
             query(
                 "SELECT count(*) FROM rejoin.tool_calls WHERE arguments IS NOT NULL OR outcome IS NOT NULL"
@@ -193,7 +193,7 @@ fn the_audit_in_the_database_is_the_audit() {
     });
 }
 
-/// A completed call never becomes one that failed, and a row is there once however often it is reported.
+/// A completed call never becomes a failed one, and each row exists once however often it is reported.
 #[test]
 fn a_completed_call_stays_completed() {
     with_database(|server, database, store| {
@@ -239,7 +239,7 @@ fn rows_follow_the_appends() {
     });
 }
 
-/// What is erased or deleted is in no row, and a conversation that gets its scope later has all its rows.
+/// Erased or deleted content is in no row, and a conversation that gets its scope later gets all its rows.
 #[test]
 fn rows_go_with_what_they_are_made_from() {
     with_database(|server, database, store| {

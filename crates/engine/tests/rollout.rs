@@ -63,7 +63,7 @@ fn what_is_appended_is_read_back() {
     }
 }
 
-/// S3-13: what was recorded is a session: items flattened, the last compaction applied, and again after more turns.
+/// S3-13: the recorded turns become a session, with items flattened and the last compaction applied, and again after more turns.
 #[test]
 fn a_file_of_turns_is_a_session() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn errors_are_typed() {
     assert_eq!(recovered.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [2, 4]);
 }
 
-/// B42: a line that was cut off is told from damage, and the next append does not stick to it, wherever it was cut.
+/// B42: a line that was cut off is distinguished from damage, and the next append begins a new line, wherever the cut is.
 #[test]
 fn a_torn_line_is_isolated() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn a_torn_line_is_isolated() {
     }
 }
 
-/// B40, B41: the list has the time, provider and model of the last line, in whatever unit it is written; newest first.
+/// B40, B41: the list has the time, provider and model of the last line, with times in any unit; newest first.
 #[test]
 fn the_list_is_about_the_last_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,7 +181,7 @@ fn the_list_is_about_the_last_line() {
         ]
     );
     assert_eq!(list[3].provider.as_deref(), Some("openai"));
-    // A last line that is longer than what is first looked at is found too.
+    // A last line that is longer than the first piece read is found, too.
     recorder.append_turn("old", &turn(80, &"x".repeat(300_000), Some("m-9"))).unwrap();
     let first = &recorder.list().unwrap()[0];
     assert_eq!((first.id.as_str(), first.updated_at, first.model.as_deref()), ("old", at(80), Some("m-9")));
@@ -228,7 +228,7 @@ fn what_cannot_be_stored_is_refused() {
         assert!(matches!(refused, RolloutError::InvalidItem { index: 1, .. }), "{refused}");
     }
     assert!(!folder.path().join("x.jsonl").exists());
-    // A line break between values is one line all the same.
+    // A line break between values does not make a second line.
     let turn = RolloutTurn {
         timestamp: None,
         items: vec![Raw::new("{\n\"type\": \"message\",\r\n\"role\":\"user\",\"content\":\"a\"}")],
@@ -265,7 +265,7 @@ fn an_append_waits_for_the_lock() {
     assert_eq!(recovered.damaged.iter().map(|damaged| damaged.line).collect::<Vec<_>>(), [2]);
 }
 
-/// A link in the place of a conversation is neither read nor written: what it points to is not ours.
+/// A link in place of a conversation is neither read nor written, because its target is not rejoin's.
 #[cfg(unix)]
 #[test]
 fn a_conversation_that_is_a_link_is_refused() {

@@ -1,7 +1,8 @@
-//! Attempts to escape from the sandbox, and the work that has to go on inside it.
+//! Attempts to escape from the sandbox, and work that must be possible inside it.
 //!
-//! A `main` of its own, because `sandbox::init` has to come first; it takes a filter and `--list` as other tests do. Every attack
-//! runs with each set of barriers, and first without a sandbox, where it has to succeed: an attack that never works proves nothing.
+//! This test has its own `main`, because `sandbox::init` must come first; it takes a filter and `--list` as other tests do. Every
+//! attack runs with each set of barriers, and first without a sandbox, where it must succeed: an attack that never works proves
+//! nothing.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

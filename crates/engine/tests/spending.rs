@@ -1,4 +1,5 @@
-//! What a turn takes: recorded with its `turn` entries, told at its end, and held below limits before a request leaves.
+//! The spending of a turn: recorded with its `turn` entries, reported at its end, and checked against limits before a request
+//! leaves.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -107,7 +108,7 @@ fn a_turn_that_fails_or_is_cut_records_what_it_took() {
     }
 }
 
-/// The next request takes at least what the last one and its answer took.
+/// The next request is expected to take at least as much as the last one and its answer.
 #[test]
 fn a_turn_stops_before_the_request_that_would_cross_the_limit_of_tokens() {
     for (limit, sent) in [(1_000, 3), (479, 2), (219, 1), (1, 0)] {
@@ -205,7 +206,7 @@ fn the_window_is_the_setting_or_what_is_known() {
     assert_eq!(worker.window(), Some(128_000));
 }
 
-/// A task gets what its parent may still spend, so that delegating is no way around a limit.
+/// A delegated task gets its parent's remaining budget, so that delegating cannot bypass a limit.
 #[test]
 fn a_delegated_task_gets_what_is_left() {
     let delegates = ToolCall::new("a", "delegate", r#"{"task":"Say hello."}"#);
@@ -291,15 +292,15 @@ fn a_summary_after_a_turn_that_would_cross_the_limit_is_left_out() {
     }
 }
 
-/// A summary that is not used was paid for all the same: its tokens are in the record, and the next estimate does not use them.
+/// A summary that is not used still costs tokens: they are in the record, and the next estimate ignores them.
 #[test]
 fn a_summary_that_is_not_used_is_recorded() {
     const LONG: &str = include_str!("spending.rs");
     let (worker, provider) = nearly_full(None, LONG);
     let mut worker = Worker::new(begin(), provider, Tools::default(), worker.settings().clone());
-    worker.conversation_mut().say(rejoin_record::Message::user("word ".repeat(300)));
-    worker.conversation_mut().say(rejoin_record::Message::assistant("word ".repeat(100)));
-    run(worker.turn("word ".repeat(8_000).into(), &mut |_| {}, &Stop::new())).unwrap();
+    worker.conversation_mut().say(rejoin_record::Message::user("word ".repeat(100)));
+    worker.conversation_mut().say(rejoin_record::Message::assistant("word ".repeat(800)));
+    run(worker.turn("word ".repeat(7_150).into(), &mut |_| {}, &Stop::new())).unwrap();
     let contents = worker.conversation().entries().iter().map(Content::of);
     let unused: Vec<_> = contents
         .filter_map(|content| match content {

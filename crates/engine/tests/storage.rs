@@ -62,7 +62,7 @@ fn the_whole_of_it() {
     assert_eq!(storage.list().unwrap().len(), 1);
 }
 
-/// B15: a turn costs what is new in it: entries that are stored are not handed over again, nor read.
+/// B15: a turn costs only its new messages: stored entries are neither passed on again nor read.
 #[test]
 fn only_what_is_new_is_stored() {
     let (storage, store) = storage();
@@ -87,13 +87,13 @@ fn only_what_is_new_is_stored() {
     assert_eq!(stored(&*store, id).len(), after.len(), "the same again is nothing new");
     assert_eq!(storage.load("x").unwrap().unwrap().2, all);
     assert_verifies(&store.inner, id);
-    // Another process that opens the same store goes on just as well.
+    // Another process that opens the same store continues in the same way.
     let other = over(&store);
     other.save_conversation("x", "T", Some("m"), &all).unwrap();
     assert_eq!(stored(&*store, id).len(), after.len());
 }
 
-/// B15, B29: a list that was changed or cut goes on as a branch; what was stored is still there.
+/// B15, B29: a changed or shortened list continues on a branch; the stored messages are kept.
 #[test]
 fn a_changed_list_is_a_branch() {
     let (storage, store) = storage();

@@ -1,4 +1,4 @@
-//! What turns leave in the record, and what results that others bring become in a request.
+//! The record after turns, and the requests that contain other programs' results.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -68,7 +68,7 @@ fn a_tool_message_under_its_parent() {
     assert_eq!(conversation.messages()[0].tool_call_id(), None, "others have none");
 }
 
-/// S1-12, S1-13: the same as a command; a parent that is not there is a typed error, and nothing is appended.
+/// S1-12, S1-13: the same as a command; a missing parent is a typed error, and nothing is appended.
 #[test]
 fn a_parent_that_is_not_there() {
     let store = store();
@@ -91,7 +91,7 @@ fn a_parent_that_is_not_there() {
     assert!(result.is_error && result.call_id.unwrap().as_str() == "a");
 }
 
-/// S1-09, S1-11: results with an id are messages of the role `tool`; everything is in the order in which it was said.
+/// S1-09, S1-11: results with an id are messages of the role `tool`; everything is in its original order.
 #[test]
 fn the_path_as_messages_of_a_request() {
     let store = store();
@@ -149,8 +149,8 @@ fn parallel_completions_in_any_order() {
     }
 }
 
-/// B18: a result that comes after the conversation went on still reaches its call; one that says something else is a second
-/// result, and neither is lost.
+/// B18: a result that arrives after the conversation continued still reaches its call; a different one is a second result, and
+/// neither is lost.
 #[test]
 fn a_late_result() {
     let store = store();
@@ -254,8 +254,8 @@ fn two_calls() -> [Step; 2] {
     [Step::calls(vec![call("a", r#"{"slow":1}"#), call("b", "{}")]), Step::says("Done.")]
 }
 
-/// S2-47: in a turn, each state is in the store as soon as it is reached: the state of the session, the mark that says where
-/// the turn stands, and the state that a list shows. While tools run, none of them reads as finished.
+/// S2-47: during a turn, each state is in the store as soon as it is reached: the state of the session, the entry about the turn,
+/// and the state that a list shows. While tools run, none of them looks finished.
 #[test]
 fn a_running_turn_is_seen_in_the_store() {
     let store = store();
@@ -300,7 +300,7 @@ fn mark(entry: &Entry) -> Option<String> {
     }
 }
 
-/// S3-12: saving is awaited: what an event tells of can be read from the files of the store at that very moment.
+/// S3-12: when an event arrives, its entries can already be read from the files of the store.
 #[test]
 fn what_is_told_is_stored_already() {
     for kind in ["sqlite", "jsonl"] {
@@ -373,12 +373,12 @@ fn calls_run_under_their_message() {
         .filter_map(|entry| if let Content::Turn(turn) = Content::of(entry) { turn.call } else { None })
         .collect();
     assert_eq!(running, [CallAt { entry: asking, block: 0 }, CallAt { entry: asking, block: 1 }]);
-    // In the same turn the results went out, once each.
+    // The results were sent in the same turn, once each.
     assert_eq!(sketch(&provider.last_messages()), ["user", "assistant", "tool:a", "tool:b"]);
     assert_eq!(worker.conversation().find_tool_results_for_call("a").len(), 1);
 }
 
-/// B48: whatever becomes of a call, it has a result in the store: its own, an error, a refusal, or that it was stopped.
+/// B48: every call gets a result in the store: its own, an error, a refusal, or a note that it was stopped.
 #[test]
 fn every_stored_call_has_a_result() {
     let store = store();
@@ -568,7 +568,7 @@ fn a_follow_up_after_a_kill() {
     let sent = provider.last_messages();
     assert_eq!(sketch(&sent), ["user", "assistant", "tool:a", "tool:b", "tool:c", "user"]);
     assert!(sent[3].content().unwrap().contains("no result was recorded"));
-    // A result that comes now is too late to be that call's: the model was told. It is kept all the same.
+    // A result that arrives now is too late for that call, because the model was already told. It is kept nevertheless.
     let mut conversation = worker.into_conversation();
     conversation.add_tool_message(parent, "b", "2, at last").unwrap();
     let request = conversation.current_path_as_llm_request_messages();
@@ -601,7 +601,7 @@ fn a_batch_that_was_dropped_stays_dropped() {
         assert_eq!(sketch(&second), ["user", "user", "assistant", "user"], "{later:?}");
         assert_eq!(second[..2], first, "{later:?}");
         assert_eq!(tool.runs.load(Ordering::SeqCst), 0, "{later:?}: what was left out does not run");
-        // A result that comes too late is kept, as a result without a call.
+        // A result that arrives too late is kept as a result without a call.
         let mut conversation = Conversation::open_with_clock(store.clone(), clock(), id, "test").unwrap();
         conversation.add_tool_message(parent, "b", "too late").unwrap();
         let request = conversation.current_path_as_llm_request_messages();
@@ -613,8 +613,8 @@ fn a_batch_that_was_dropped_stays_dropped() {
     }
 }
 
-/// S2-34, S2-08: with `drop`, a batch of which two of three calls came back is left out whole of the request of the turn that
-/// follows. What the model said beside the calls stays, and so does everything in the record.
+/// S2-34, S2-08: with `drop`, if two of a batch of three calls have results, the next turn's request leaves the whole batch out.
+/// The model's text in that message stays, and so does everything in the record.
 #[test]
 fn a_turn_that_drops_leaves_a_broken_batch_out() {
     for on_broken in [OnBroken::Drop, OnBroken::Keep] {
@@ -650,8 +650,8 @@ fn a_turn_that_drops_leaves_a_broken_batch_out() {
     }
 }
 
-/// A message is read from its entry once: the request of a conversation that was opened shows the very messages that its
-/// session has, and not copies of them. What was said since is read from its entry, as it will be when it is opened again.
+/// A message is parsed from its entry only once: the request of an opened conversation uses the very messages of its session, not
+/// copies. Later messages are parsed from their entries, as they will be when it is opened again.
 #[test]
 fn what_was_read_is_not_read_again() {
     let store = store();

@@ -6,25 +6,27 @@ mod support;
 mod talk;
 
 use std::{
+    ops::ControlFlow,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use rejoin_engine::{
-    Agent, Conversation, New, PruneReport, Window,
+    Agent, Conversation, Hold, New, PruneReport, Window, digest,
     provider::{
         BoxFuture, Provider, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
     },
     tools::{FunctionTool, Plan, Recall, RunningCall, Tool, ToolOutput, Tools},
-    turn::{CompactMode, Compaction, Ending, Event, Stop, TurnSettings, WindowSettings, Worker},
+    turn::{CompactMode, Compaction, Ending, Event, Stop, TurnError, TurnSettings, WindowSettings, Worker},
 };
 use rejoin_formats::{Dialect, wire::stream::Usage};
 use rejoin_record::{
-    Block, Content, Kind, Message, Role, ToolCall,
+    Block, Content, Entry, Kind, Message, Role, ToolCall,
     content::{TokenUsage, Turn},
     json::Doc,
 };
+use rejoin_store::{Store, StoredItem, memory::Memory};
 use rejoin_view::{TokenCounter, window::PrunePolicy};
 use talk::{assert_paired, reach, run};
 use testkit::loopback::{
@@ -61,7 +63,7 @@ fn too_long() -> ProviderError {
     })
 }
 
-/// The warnings of some turns in which the user says the same.
+/// The warnings in some turns in which the user always sends the same text.
 fn warnings(agent: &mut Agent, turns: usize, said: &str) -> Vec<String> {
     let mut warned = Vec::new();
     let mut sink = |event: Event| {
@@ -75,7 +77,7 @@ fn warnings(agent: &mut Agent, turns: usize, said: &str) -> Vec<String> {
     warned
 }
 
-/// What a run of many turns came to.
+/// The outcome of a run of many turns.
 #[derive(Debug, Default)]
 struct Course {
     bodies: Vec<String>,
@@ -111,7 +113,14 @@ fn working_provider(window: u64, course: Arc<Mutex<Course>>) -> ScriptedProvider
             }
             Role::User => {
                 let number = messages.len() + course.bodies.len();
-                Step::calls(vec![ToolCall::new(format!("call_{number}"), "look", r#"{"at":"things"}"#)])
+                let said = last.content().unwrap_or_default();
+                let (tool, calls) = match said.as_str() {
+                    said if said.contains("ten things") => ("look", 10),
+                    said if said.contains("large thing") => ("survey", 1),
+                    _ => ("look", 1),
+                };
+                let call = |part| ToolCall::new(format!("call_{number}_{part}"), tool, r#"{"at":"things"}"#);
+                Step::calls((0..calls).map(call).collect())
             }
             _ => Step::says("I have looked at it, and all is well with it so far as I can see."),
         };
@@ -125,9 +134,17 @@ fn working_provider(window: u64, course: Arc<Mutex<Course>>) -> ScriptedProvider
 
 /// A tool that puts out a lot, each time something else, with a fact in it now and then.
 fn look(bytes: usize, fact: impl Fn(usize) -> Option<String> + Send + Sync + 'static) -> FunctionTool {
+    printing("look", bytes, fact)
+}
+
+fn printing(
+    name: &str,
+    bytes: usize,
+    fact: impl Fn(usize) -> Option<String> + Send + Sync + 'static,
+) -> FunctionTool {
     let count = Mutex::new(0usize);
     FunctionTool::new(
-        "look",
+        name,
         "Looks at something.",
         rejoin_engine::serde_json::json!({"type": "object"}),
         move |_| {
@@ -151,13 +168,13 @@ fn common(one: &str, other: &str) -> u64 {
     one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count() as u64
 }
 
-/// How much of what is sent is the beginning of the request before, in shares of one.
+/// The fraction of a request that repeats the beginning of the previous one, from 0 to 1.
 struct Prefix {
-    /// Of the previous request.
+    /// As a fraction of the previous request.
     of_previous: f64,
-    /// Of the messages that both requests have.
+    /// As a fraction of the messages that both requests have.
     of_repeated: f64,
-    /// Of everything that is sent.
+    /// As a fraction of all that is sent.
     of_all: f64,
 }
 
@@ -180,7 +197,7 @@ fn fact(number: usize) -> (String, String) {
     (format!("the secret word of place {number}"), format!("zq{:05}x", number * 7919 % 100_000))
 }
 
-/// Works for this many turns. Every tenth turn plants a fact: in what the user says, or in the output of the tool.
+/// Works for this many turns. Every tenth turn plants a fact: in the user's text, or in the output of the tool.
 fn work(turns: usize, fitting: WindowSettings) -> (Agent, Arc<Mutex<Course>>, Vec<usize>) {
     let course = Arc::new(Mutex::new(Course::default()));
     let provider = Arc::new(working_provider(WINDOW, course.clone()));
@@ -198,13 +215,18 @@ fn work_with(
         let (what, word) = fact(number);
         format!("{what} is {word}")
     };
-    let tools =
-        Tools::default().with(look(2_400, move |count| (count % 20 == 5).then(|| told(count)))).with(Recall);
+    let tools = Tools::default()
+        .with(look(2_400, move |count| (count % 20 == 5).then(|| told(count))))
+        .with(printing("survey", 200_000, |_| None))
+        .with(Recall);
     let mut agent = Agent::builder(provider).tools(tools).fitting(fitting).build();
     let mut facts = Vec::new();
     for turn in 1..=turns {
-        let said = match turn % 20 {
-            7 => format!("Turn {turn}: remember that {}.", told(turn)),
+        let said = match turn % 100 {
+            _ if turn == 250 => format!("Turn {turn}: please read this. {}", words(WINDOW as usize / 2)),
+            30 => format!("Turn {turn}: please look at the next ten things."),
+            70 => format!("Turn {turn}: please look at the large thing."),
+            place if place % 20 == 7 => format!("Turn {turn}: remember that {}.", told(turn)),
             _ => format!("Turn {turn}: please look at the next thing and tell me what you see."),
         };
         if matches!(turn % 20, 5 | 7) {
@@ -217,7 +239,7 @@ fn work_with(
     (agent, facts)
 }
 
-/// The same 500 turns over HTTP: the provider counts what it gets, and refuses nothing.
+/// The same 500 turns over HTTP: the provider counts its tokens, and refuses nothing.
 #[test]
 fn five_hundred_turns_over_http() {
     let brain = |ask: &Ask| match ask.said.last() {
@@ -256,7 +278,8 @@ fn five_hundred_turns_over_http() {
     assert!(share >= 0.9, "{share}");
 }
 
-/// 500 turns with a tool in a window of 32,000 tokens: never more than fits, never a refusal, and almost everything that is sent again
+/// 500 turns with a tool in a window of 32,000 tokens, some with ten calls at once, with a result of 200 KB or with a message that takes
+/// half of the window: never more than fits, never a refusal, and almost everything that is sent again
 /// is the beginning of the request before. Every fact is in the view in the end, or found by one call of `recall`.
 #[test]
 fn five_hundred_turns_in_a_small_window() {
@@ -277,11 +300,11 @@ fn five_hundred_turns_in_a_small_window() {
         );
         assert_eq!(course.refused, 0);
         assert!(course.largest <= WINDOW && course.largest > WINDOW / 2, "{}", course.largest);
-        assert!(prefix.of_repeated >= 0.97 && prefix.of_all >= 0.9);
+        assert!(prefix.of_repeated >= 0.97 && prefix.of_all >= 0.9 && prefix.of_previous >= 0.9);
         assert!((1..50).contains(&course.summaries), "{}", course.summaries);
         course.bodies.last().unwrap().clone()
     };
-    // The same work, with pruning that keeps the last results and nothing else.
+    // The same work, with pruning that only keeps the last results.
     let naive = PrunePolicy { keep_last: Some(10), batch: Some(1), ..PrunePolicy::default() };
     let (_, naive, _) = work(150, WindowSettings { prune: naive, ..fitting });
     let naive = prefix(&naive.lock().unwrap().bodies);
@@ -342,6 +365,306 @@ fn answering(
     (Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model")), course)
 }
 
+/// A provider that calls `look` so many times at once whenever a message says "look", and otherwise answers "OK." It refuses requests
+/// larger than `window`.
+fn looking(window: u64, calls: usize) -> (Arc<ScriptedProvider>, Arc<Mutex<Course>>) {
+    let course = Arc::new(Mutex::new(Course::default()));
+    let noted = course.clone();
+    let provider = ScriptedProvider::answering(move |request| {
+        let body = body(request);
+        let mut course = noted.lock().unwrap();
+        course.bodies.push(body.clone());
+        if tokens(&body) > window {
+            course.refused += 1;
+            return Step::fails(too_long());
+        }
+        course.largest = course.largest.max(tokens(&body));
+        let messages = request.messages();
+        let last = messages.last().and_then(Message::content).unwrap_or_default();
+        let is_user = messages.last().is_some_and(|last| last.role == Role::User);
+        let step = if is_user && last.contains("concise summary") {
+            course.summaries += 1;
+            short_summary(course.summaries)
+        } else if is_user && last.contains("look") {
+            let call = |number| ToolCall::new(format!("c{}_{number}", course.bodies.len()), "look", "{}");
+            Step::calls((0..calls).map(call).collect())
+        } else {
+            Step::says("OK.")
+        };
+        with_usage(step, &body)
+    });
+    (Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model")), course)
+}
+
+fn worker(provider: Arc<ScriptedProvider>, output: usize, window: WindowSettings) -> Worker {
+    let conversation = Conversation::in_memory(support::clock(), &New::default());
+    let tools = Tools::default().with(look(output, |_| None)).with(Recall);
+    Worker::new(conversation, provider, tools, TurnSettings { window, ..TurnSettings::default() })
+}
+
+fn of_window(window: u64) -> WindowSettings {
+    WindowSettings { context_window: Some(window), ..WindowSettings::default() }
+}
+
+/// A result that is too long to send counts as the part of it that is sent.
+#[test]
+fn a_long_result_counts_as_it_is_sent() {
+    let (provider, course) = looking(131_072, 1);
+    let mut worker = worker(provider, 1_000_000, of_window(131_072));
+    for said in ["look", "and now?", "and then?"] {
+        run(worker.turn(said.into(), &mut |_| {}, &Stop::new())).unwrap();
+    }
+    let course = course.lock().unwrap();
+    assert_eq!((course.summaries, course.refused), (0, 0));
+    let (estimated, sent) =
+        (worker.next_request_tokens() as f64, tokens(course.bodies.last().unwrap()) as f64);
+    println!("estimated {estimated}, sent {sent}");
+    assert!((1.0 / 1.3..=1.3).contains(&(estimated / sent)), "{estimated} {sent}");
+}
+
+/// The messages of a request, as they are sent.
+fn sent_messages(body: &str) -> Vec<String> {
+    let doc = Doc::parse(body).unwrap();
+    doc.root().unwrap().get("messages").unwrap().items().map(|message| message.raw().to_owned()).collect()
+}
+
+/// One result or a batch of results that is larger than the window loses its middle, in a window that is known or that only a refusal
+/// reveals, also if nothing may be summarized. Another process sends the same text.
+#[test]
+fn results_larger_than_the_window_are_shortened() {
+    for (window, output, calls) in [(32_000, 980_000, 1), (16_000, 13_000, 10), (4_000, 13_000, 3)] {
+        for (is_known, compact) in
+            [true, false].into_iter().zip([CompactMode::Auto, CompactMode::Off].into_iter().cycle())
+        {
+            let case = format!("{window} {is_known} {compact:?}");
+            let (provider, course) = looking(window, calls);
+            let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+            let conversation =
+                Conversation::create_with_clock(store.clone(), support::clock(), &New::default(), "test");
+            let id = conversation.id();
+            let context_window = Some(window).filter(|_| is_known);
+            let settings = WindowSettings { context_window, compact, ..WindowSettings::default() };
+            let settings = TurnSettings { window: settings, ..TurnSettings::default() };
+            let tools = || Tools::default().with(look(output, |_| None)).with(Recall);
+            let mut worker = Worker::new(conversation, provider.clone(), tools(), settings.clone());
+            let turn = |worker: &mut Worker, said: &str| {
+                run(worker.turn(said.into(), &mut |_| {}, &Stop::new())).map(|outcome| outcome.response)
+            };
+            assert_eq!(turn(&mut worker, "look").unwrap(), "OK.", "{case}");
+            drop(worker);
+            let again = Conversation::open_for_turns(store, support::clock(), id, "test", Hold::Now).unwrap();
+            let mut worker = Worker::new(again, provider, tools(), settings);
+            assert_eq!(turn(&mut worker, "and now?").unwrap(), "OK.", "{case}");
+            let course = course.lock().unwrap();
+            assert_eq!(course.summaries, 0, "{case}");
+            assert_eq!(course.refused == 0, is_known, "{case}");
+            let [.., before, last] = &course.bodies[..] else { panic!("{case}") };
+            let (before, last) = (sent_messages(before), sent_messages(last));
+            assert_eq!(before, last[..before.len()], "{case}");
+            assert!(before.last().unwrap().contains("call recall with {\\\"message\\\": "), "{before:?}");
+        }
+    }
+}
+
+/// A long message costs at most one summary before its request and one after the turn. If none can make it fit, none is paid for, and
+/// it is taken back.
+#[test]
+fn one_long_message_costs_few_summaries() {
+    const LONG: u64 = 20_000;
+    for history in [300, 6_000] {
+        for percent in [50, 75, 86, 95, 110] {
+            let case = format!("{percent} % after {history} tokens");
+            let (provider, course) = answering(LONG, short_summary);
+            let mut worker = worker(provider, 10, of_window(LONG));
+            let mut turn = |said: String| run(worker.turn(said.into(), &mut |_| {}, &Stop::new()));
+            for number in 0..3 {
+                turn(format!("{number}: {}", words(history / 3))).unwrap();
+            }
+            assert_eq!(course.lock().unwrap().summaries, 0, "{case}");
+            let answered = turn(words(LONG as usize * percent / 100));
+            {
+                let mut course = course.lock().unwrap();
+                let bodies = course.bodies.split_off(3);
+                let is_summary = |body: &String| body.contains("provide a concise summary");
+                let first = bodies.iter().position(|body| !is_summary(body)).unwrap();
+                let after = bodies[first + 1..].iter().filter(|body| is_summary(body)).count();
+                println!("{case}: {first} before, {after} after, {}", answered.is_ok());
+                assert!(first <= 1 && after <= 1, "{case}: {first} before, {after} after");
+                if percent > 100 {
+                    assert!(answered.is_err() && course.summaries == 0, "{case}");
+                }
+            }
+            assert_eq!(turn(String::from("next")).unwrap().response, "OK.", "{case}");
+        }
+    }
+}
+
+/// A message that is longer than the window is taken back: the record keeps it, and the conversation goes on without it. So are
+/// messages before it that were never answered, if they alone are too long.
+#[test]
+fn a_message_longer_than_the_window_is_taken_back() {
+    for (known, compact) in [
+        (Some(10_000), CompactMode::Auto),
+        (Some(10_000), CompactMode::Off),
+        (None, CompactMode::Auto),
+        (None, CompactMode::Off),
+    ] {
+        let (provider, course) = answering(10_000, short_summary);
+        let settings = WindowSettings { context_window: known, compact, ..WindowSettings::default() };
+        let mut worker = worker(provider, 10, settings);
+        let mut turn = |said: &str| run(worker.turn(said.into(), &mut |_| {}, &Stop::new()));
+        turn("hello").unwrap();
+        let error = turn(&words(15_000)).unwrap_err();
+        assert!(matches!(error, TurnError::Provider { taken_back: true, .. }), "{known:?}: {error:?}");
+        assert!(error.hint().unwrap().contains("continues from before it"));
+        assert_eq!(turn("next").unwrap().response, "OK.", "{known:?}");
+        assert_eq!(course.lock().unwrap().summaries, 0);
+        let entries = worker.conversation().entries();
+        let is_long = |entry: &&Entry| entry.body().is_some_and(|body| body.as_str().len() > 60_000);
+        assert_eq!(entries.iter().filter(is_long).count(), 1, "the record keeps it");
+        // A process was killed before the refusal.
+        worker.conversation_mut().say(Message::user(words(15_000)));
+        let mut turn = |said: &str| run(worker.turn(said.into(), &mut |_| {}, &Stop::new()));
+        turn("and now?").unwrap_err();
+        assert_eq!(turn("next").unwrap().response, "OK.", "{known:?}");
+    }
+}
+
+/// A conversation that ended with a result too large for its model goes on: pruning it costs nothing.
+#[test]
+fn a_result_that_was_too_large_is_pruned_after_a_refusal() {
+    for compact in [CompactMode::Auto, CompactMode::Off] {
+        let (provider, course) = answering(20_000, short_summary);
+        let mut worker = worker(provider, 10, WindowSettings { compact, ..WindowSettings::default() });
+        let conversation = worker.conversation_mut();
+        conversation.say(Message::user("look"));
+        conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c", "look", "{}")]));
+        conversation.say(Message::tool("c", words(38_000)));
+        let outcome = run(worker.turn("next".into(), &mut |_| {}, &Stop::new())).unwrap();
+        assert_eq!(outcome.response, "OK.");
+        let course = course.lock().unwrap();
+        assert_eq!((course.refused, course.summaries), (1, 0));
+    }
+}
+
+/// A provider that reports far too many tokens cannot keep a conversation from being compacted.
+#[test]
+fn absurd_token_counts_do_not_prevent_compaction() {
+    let course = Arc::new(Mutex::new(Course::default()));
+    let noted = course.clone();
+    let absurd = ScriptedProvider::answering(move |request| {
+        let body = body(request);
+        let mut course = noted.lock().unwrap();
+        if tokens(&body) > 4_000 {
+            course.refused += 1;
+            return Step::fails(too_long());
+        }
+        let last = request.messages().last().and_then(Message::content).unwrap_or_default();
+        let asked = last.contains("concise summary");
+        course.summaries += usize::from(asked);
+        let Step::Answer(answer) = (if asked { short_summary(1) } else { Step::says("OK.") }) else {
+            panic!()
+        };
+        let usage = Usage { input: 99_999_999_999_999, output: 20, ..Usage::default() };
+        Step::Answer(ScriptedAnswer { usage: Some(usage), ..answer })
+    });
+    let absurd = Arc::new(absurd.speaking(Dialect::OpenAiChat).named("scripted", "some-model"));
+    let conversation = Conversation::in_memory(support::clock(), &New::default());
+    let settings =
+        TurnSettings { window: of_window(4_000), system: Some(words(1_500)), ..TurnSettings::default() };
+    let mut worker = Worker::new(conversation, absurd, Tools::default(), settings);
+    for number in 0..20 {
+        let outcome = run(worker.turn(words(300).into(), &mut |_| {}, &Stop::new()));
+        assert_eq!(outcome.unwrap().response, "OK.", "{number}");
+    }
+    let course = course.lock().unwrap();
+    println!("{} summaries, {} refused", course.summaries, course.refused);
+    assert!((1..15).contains(&course.summaries), "{}", course.summaries);
+}
+
+/// A budget in the settings applies at once, not only when the window is nearly full.
+#[test]
+fn an_explicit_budget_applies_at_once() {
+    for (budget, is_pruned) in [(Some(2_000), true), (None, false)] {
+        let (provider, _) = looking(100_000, 1);
+        let prune = PrunePolicy { token_budget: budget, ..PrunePolicy::default() };
+        let mut worker = worker(provider, 2_400, WindowSettings { prune, ..of_window(100_000) });
+        for _ in 0..5 {
+            run(worker.turn("look".into(), &mut |_| {}, &Stop::new())).unwrap();
+        }
+        let mut entries = worker.conversation().entries().iter();
+        assert_eq!(entries.any(|entry| entry.envelope().kind == Kind::Prune), is_pruned);
+    }
+}
+
+/// A long message can be recalled in pages.
+#[test]
+fn a_long_result_is_recalled_in_pages() {
+    let long: String = (0..40_000).map(|number| format!("ä line {number}\n")).collect();
+    let recall = Mutex::new((String::from(r#"{"message": 2}"#), String::new()));
+    let recall = Arc::new(recall);
+    let own = recall.clone();
+    let provider = ScriptedProvider::answering(move |request| {
+        let messages = request.messages();
+        match messages.last().unwrap().role {
+            Role::User => {
+                let arguments = own.lock().unwrap().0.clone();
+                Step::calls(vec![ToolCall::new(format!("r{}", messages.len()), "recall", arguments)])
+            }
+            _ => Step::says("OK."),
+        }
+    });
+    let provider = Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model"));
+    let mut worker = worker(provider, 10, WindowSettings::default());
+    let conversation = worker.conversation_mut();
+    conversation.say(Message::user("look"));
+    conversation.say(Message::assistant_with_tools(vec![ToolCall::new("c", "look", "{}")]));
+    conversation.say(Message::tool("c", long.as_str()));
+    conversation.say(Message::assistant("Seen."));
+    for _ in 0..20 {
+        let outcome = run(worker.turn("go on".into(), &mut |_| {}, &Stop::new())).unwrap();
+        let results = outcome.messages.iter().flat_map(|message| message.tool_results());
+        let text: String = results
+            .flat_map(|result| &result.content)
+            .filter_map(Block::as_text)
+            .map(|t| t.to_string())
+            .collect();
+        let page = text.split_once(":\n").unwrap().1;
+        let (page, more) = page.rsplit_once("\n[").unwrap_or((page, ""));
+        let mut recall = recall.lock().unwrap();
+        recall.1.push_str(page);
+        assert!(text.len() <= 160 * 1024, "{}", text.len());
+        match more.split_once("call recall with ") {
+            Some((_, next)) => recall.0 = next.split_once('}').unwrap().0.to_owned() + "}",
+            None => break,
+        }
+    }
+    let all = recall.lock().unwrap().1.clone();
+    assert_eq!(all.strip_prefix("tool:\n[result] ").unwrap().trim_end(), long.trim_end());
+}
+
+/// If the provider does not say what a summary took, nothing is recorded about it.
+#[test]
+fn a_summary_that_was_not_counted_has_no_usage() {
+    let provider = ScriptedProvider::answering(|request| {
+        let last = request.messages().last().and_then(Message::content).unwrap_or_default();
+        let says = if last.contains("concise summary") { "They talked about fruit." } else { "OK." };
+        let Step::Answer(answer) = Step::says(says) else { panic!() };
+        Step::Answer(ScriptedAnswer { usage: None, ..answer })
+    });
+    let provider = Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model"));
+    let mut agent = agent(&provider, 20_000);
+    for _ in 0..3 {
+        run(agent.ask(words(6_000).as_str())).unwrap();
+    }
+    let mut entries = agent.conversation().entries().iter();
+    let usage = entries.find_map(|entry| match Content::of(entry) {
+        Content::Compacted(compacted) => Some(compacted.usage),
+        _ => None,
+    });
+    assert_eq!(usage, Some(None));
+}
+
 fn short_summary(_: usize) -> Step {
     Step::says("They talked about fruit.")
 }
@@ -372,8 +695,8 @@ fn a_summary_is_asked_for_above_the_threshold_only() {
     }
 }
 
-/// S3-53, S3-54, S3-56, S3-58, B10, B11, B35: the summary is a message of the user that says what it is, instructions stay, the newest
-/// messages of the user stay, older ones only if they fit, and one that is too long loses its middle.
+/// S3-53, S3-54, S3-56, S3-58, B10, B11, B35: the summary is a user message that says what it is, instructions stay, the user's
+/// newest messages stay, older ones stay if they fit, and one that is too long loses its middle.
 #[test]
 fn what_a_compaction_keeps() {
     let (provider, course) = answering(100_000, short_summary);
@@ -400,8 +723,8 @@ fn what_a_compaction_keeps() {
     assert_eq!(kinds.iter().filter(|kind| ***kind == Kind::Message).count(), 22);
 }
 
-/// S3-32, S3-33, S3-57, B33: a summary that does not fit is asked for again with less; what is left out is counted, and never half of a
-/// pair or the instructions.
+/// S3-32, S3-33, S3-57, B33: a summary that does not fit is requested again with less. The omitted messages are counted, and are
+/// never half of a pair or the instructions.
 #[test]
 fn a_summary_that_does_not_fit_is_asked_for_with_less() {
     let course = Arc::new(Mutex::new(Course::default()));
@@ -432,7 +755,7 @@ fn a_summary_that_does_not_fit_is_asked_for_with_less() {
     assert!(shown(&agent).iter().any(|text| text.contains("They talked about fruit.")));
 }
 
-/// S3-35, S3-36, S3-59: without a summary the conversation is compacted all the same; if the provider fails, it stays as it is.
+/// S3-35, S3-36, S3-59: with an empty summary the conversation is still compacted; if the provider fails, it stays unchanged.
 #[test]
 fn summaries_that_do_not_come() {
     for nothing in ["  ", "(no summary available)\n"] {
@@ -474,7 +797,38 @@ fn compaction_can_be_switched_off() {
     assert_eq!(course.lock().unwrap().summaries, 0);
 }
 
-/// If the window is not known, a refusal reveals it: the turn compacts and goes on.
+/// A summary can take long. The user's message is saved before the wait, and if the turn is stopped meanwhile, nothing more is sent.
+#[test]
+fn a_message_is_saved_before_its_summary_and_not_sent_after_a_stop() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new(digest));
+    let (stop, saved) = (Arc::new(Mutex::new(None::<Stop>)), Arc::new(Mutex::new(None)));
+    let (provider, course) = answering(1_000_000, {
+        let (store, stop, saved) = (store.clone(), stop.clone(), saved.clone());
+        move |_| {
+            let id = store.ids("conv_", 1).unwrap()[0];
+            let mut messages = 0;
+            let mut each = |item| {
+                let is_message = |entry: &Entry| entry.envelope().kind == Kind::Message;
+                messages += usize::from(matches!(item, StoredItem::Entry(entry) if is_message(&entry)));
+                ControlFlow::Continue(())
+            };
+            store.read(id, 0, &mut each).unwrap();
+            *saved.lock().unwrap() = Some(messages);
+            stop.lock().unwrap().as_ref().unwrap().stop();
+            Step::Answer(ScriptedAnswer { message: None, piece: 1, end: None, usage: None })
+        }
+    });
+    let fitting = WindowSettings { context_window: Some(20_000), ..WindowSettings::default() };
+    let mut agent = Agent::builder(provider).store(store).fitting(fitting).build();
+    *stop.lock().unwrap() = Some(agent.stop());
+    run(agent.ask(words(9_000).as_str())).unwrap();
+    let outcome = run(agent.ask(words(12_000).as_str())).unwrap();
+    assert_eq!(outcome.ending, Ending::Interrupted);
+    assert_eq!(*saved.lock().unwrap(), Some(3), "two messages and the new one");
+    assert_eq!(course.lock().unwrap().bodies.len(), 2, "one answer, and the request for the summary");
+}
+
+/// If the window is not known, a refusal reveals it: the turn compacts and continues.
 #[test]
 fn a_refusal_in_the_middle_of_a_turn_compacts_and_goes_on() {
     let (provider, course) = answering(20_000, short_summary);
@@ -493,7 +847,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
     let (provider, course) = answering(100_000, |_| Step::says(&words(2_000)));
     let fitting = WindowSettings { context_window: Some(4_000), ..WindowSettings::default() };
     let mut agent = Agent::builder(provider).fitting(fitting).build();
-    agent.conversation_mut().say(Message::user(words(300)));
+    agent.conversation_mut().say(Message::user(words(280)));
     agent.conversation_mut().say(Message::assistant(words(350)));
     let mut told = Vec::new();
     let mut sink = |event: Event| match event {
@@ -506,7 +860,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
     assert!(course.lock().unwrap().bodies[1].contains(&words(350)), "the request shows everything");
 }
 
-/// B33: after two summaries in a row that did not help, no more are asked for, and that is said once.
+/// B33: after two useless summaries in a row, no more are requested, which is reported once.
 #[test]
 fn useless_summaries_stop() {
     let (provider, course) = answering(1_000_000, |_| Step::fails(too_long()));
@@ -541,7 +895,7 @@ fn useless_summaries_are_remembered() {
     assert_eq!(attempts(2, 20), (1, false), "it has grown since");
 }
 
-/// Where no summary can help, none is asked for: instructions that fill the window, or messages that are all needed.
+/// If no summary can help, none is requested: the instructions fill the window, or all messages are needed.
 #[test]
 fn no_summary_is_paid_for_in_vain() {
     let (provider, course) = answering(100_000, short_summary);
@@ -552,7 +906,7 @@ fn no_summary_is_paid_for_in_vain() {
     assert!(warned.len() == 1 && warned[0].contains("the instructions and tools alone take"), "{warned:?}");
 }
 
-/// B34: compaction by hand has the same guard, and a conversation of many messages takes few requests, each of which fits.
+/// B34: compaction on request has the same guard, and a conversation of many messages takes few requests, each of which fits.
 #[test]
 fn a_summary_takes_a_bounded_number_of_requests() {
     let (provider, course) = answering(1_000_000, short_summary);
@@ -667,7 +1021,7 @@ fn pins_and_undone_compactions() {
     agent.conversation_mut().pin(second);
     assert!(shown(&agent).iter().any(|text| text.contains("pear")), "it comes back");
     assert_eq!(shown(&agent).len(), count + 1);
-    // The newest compaction is the one that brought it back; the one before it hides the same again.
+    // The newest compaction is the one that showed it again; the previous one hides it again.
     assert!(agent.conversation_mut().uncompact().is_some());
     assert!(agent.conversation_mut().uncompact().is_some());
     assert!(agent.conversation_mut().uncompact().is_none());
@@ -710,8 +1064,8 @@ fn a_pruned_result_is_read_again() {
     assert!(results[1].contains("there is no message 99") && results[2].contains("say what to look for"));
 }
 
-/// S1-18, S1-20, S1-24: a program may prune the results of a conversation by itself. Their age is told by the conversation's clock,
-/// everything else stays, and without a policy nothing changes.
+/// S1-18, S1-20, S1-24: a program may prune the results of a conversation by itself. The conversation's clock gives their age, all
+/// other messages stay, and without a policy nothing changes.
 #[test]
 fn old_results_are_pruned_on_demand() {
     let mut conversation = Conversation::in_memory(support::clock(), &New::default());
@@ -756,7 +1110,7 @@ impl Tool for Leaves {
     }
 }
 
-/// What a tool leaves as a snapshot is in the record, and no model sees it.
+/// A tool's snapshot is in the record, and no model sees it.
 #[test]
 fn snapshots_stay_in_the_record() {
     let provider = Arc::new(
@@ -774,9 +1128,9 @@ fn snapshots_stay_in_the_record() {
     assert_eq!(kinds.filter(|kind| *kind == Kind::Snapshot).count(), 1);
 }
 
-/// S3-23, S3-25, S3-27, S3-28, S3-30, S3-31, S3-55, B38: the conversation's own model is asked for a summary with the template. Without a
-/// verbatim tail, what people said stays, in order, and the summary after it; answers, calls and results go. The compaction is
-/// an entry, and snapshots stay.
+/// S3-23, S3-25, S3-27, S3-28, S3-30, S3-31, S3-55, B38: the conversation's own model gets the template and writes the summary.
+/// Without a verbatim tail, people's messages stay, in order, followed by the summary; answers, calls and results go. The
+/// compaction is an entry, and snapshots stay.
 #[test]
 fn without_a_tail_what_people_said_and_the_summary_stay() {
     let provider = Arc::new(
@@ -865,7 +1219,7 @@ fn turns_are_pruned_without_a_model() {
         let tokens: u64 = last.iter().map(|message| counter.message(message)).sum();
         assert!(tokens <= 600, "{tokens}");
         if asked == 0 {
-            // The turn before is there with all of its messages.
+            // The previous turn is there with all of its messages.
             let turn = texts.iter().position(|text| text.starts_with("question 39")).unwrap();
             assert_eq!(
                 texts[turn + 1..turn + 4],

@@ -1,4 +1,4 @@
-//! Beginning, renaming, forking, erasing and copying conversations.
+//! Starts, renames, forks, erases and copies conversations.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -105,7 +105,7 @@ fn a_fork_has_what_leads_to_a_message() {
     let again = writer(&*store, &clock).fork(fork, None).unwrap();
     assert_eq!(store.summary(again).unwrap().forked_from, Some(fork.to_string()));
     assert_eq!(store.summary(id).unwrap().forked_from, None);
-    // The whole of it, and each goes on by itself.
+    // The fork has everything, and each of the two continues separately.
     let whole = writer(&*store, &clock).fork(id, None).unwrap();
     assert_eq!(read(&*store, whole, Mode::Strict).unwrap().session.messages.len(), 3);
     let mut conversation =
@@ -116,7 +116,7 @@ fn a_fork_has_what_leads_to_a_message() {
     assert!(matches!(strange, EngineError::NoSuchMessage(_)));
 }
 
-/// A fork of an imported conversation keeps its system prompt and its tools, though they lie beside the path.
+/// A fork of an imported conversation keeps its system prompt and its tools, although their entries are off the path.
 #[test]
 fn a_fork_keeps_what_surrounds_it() {
     let (store, clock) = (memory(), Counting);
@@ -187,14 +187,14 @@ fn a_copy_has_the_same_hashes_and_grows() {
         Conversation::open_with_clock(there.clone(), support::clock(), id, "test").unwrap();
     conversation.say(Message::assistant("four"));
     drop(conversation);
-    // What was erased there goes here too.
+    // Content that is erased in the source is erased here, too.
     let first = messages(&stored(&*there, id))[0].id();
     writer(&*there, &clock).erase(id, &[first], None).unwrap();
     let copied = writer(&*here, &clock).copy_from(&*there, id).unwrap();
     assert_eq!((copied.added, copied.total), (2, 6));
     assert_eq!(stored(&*here, id), stored(&*there, id));
     assert!(!stored(&*here, id).iter().any(|entry| entry.to_line().contains("\"one\"")));
-    // The other way there is nothing to do, also if this one has more.
+    // In the other direction there is nothing to do, even if this one has more.
     writer(&*here, &clock).rename(id, "Mine").unwrap();
     let back = writer(&*here, &clock).copy_from(&*there, id).unwrap();
     assert_eq!((back.added, back.total), (0, 7));
@@ -213,7 +213,7 @@ fn a_copy_has_the_same_hashes_and_grows() {
     );
 }
 
-/// A file of entries is taken in as it is, twice as well as once, and grown as well.
+/// A file of entries is imported unchanged, once, twice, and after it has grown.
 #[test]
 fn our_own_files_are_taken_in_as_they_are() {
     let (here, there, clock) = (memory(), memory(), Counting);
@@ -234,7 +234,7 @@ fn our_own_files_are_taken_in_as_they_are() {
         (String::from("{}\n"), 1),
         (file(4)[file(1).len()..].to_owned(), 1),
         (file(4).replace("two", "six"), 3),
-        // What is outside of the body counts as well: when it was said, and by which kind of entry.
+        // The fields outside the body are protected, too: the time, and the kind of the entry.
         (file(4).replace(&time_of(&entries[2]), "2031-01-01T00:00:00.000000Z"), 3),
         (file(2) + "what\n" + &file(4)[file(2).len()..], 3),
     ] {

@@ -1,7 +1,7 @@
 //! From a session to a request body: repair, then encode.
 
 use rejoin_record::{Origin, Reasoning, Text};
-use rejoin_view::{Finding, OnBroken, Refused, SoundView, repair_or_refuse};
+use rejoin_view::{Finding, OnBroken, SoundView, UnsoundHistory, repair_or_refuse};
 
 use crate::{
     context::Context,
@@ -22,7 +22,7 @@ pub struct Target {
     /// without it, since the user speaks next.
     pub closes: bool,
     /// What happens to cache marks.
-    pub marks: Marks,
+    pub marks: CacheMarks,
     /// The issuer of the answer, if it is known: reasoning that was issued elsewhere is left out.
     pub issuer: Option<Origin>,
     /// Whether reasoning is sent at all. Some services refuse the very fields that they issue.
@@ -31,7 +31,7 @@ pub struct Target {
 
 /// What happens to cache marks, where a dialect has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Marks {
+pub enum CacheMarks {
     /// Those of the source stay, up to the provider's limit.
     #[default]
     AsWritten,
@@ -43,7 +43,7 @@ pub enum Marks {
 
 /// What reasoning is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bond {
+pub enum ReasoningBond {
     /// Another issuer, or an unknown one: the reasoning is left out.
     Elsewhere,
     /// Everything before it, which has this hash.
@@ -58,7 +58,7 @@ impl Target {
     /// A request with the fields of a context, to the model that they name.
     pub fn of(context: &Context) -> Self {
         let context = context.clone();
-        let (closes, marks, replays_reasoning) = (true, Marks::AsWritten, true);
+        let (closes, marks, replays_reasoning) = (true, CacheMarks::AsWritten, true);
         Self { model: None, max_tokens: None, context, closes, marks, issuer: None, replays_reasoning }
     }
 
@@ -72,7 +72,7 @@ impl Target {
     }
 
     /// What a piece of reasoning is bound to in a request of this dialect.
-    pub fn bond(&self, reasoning: &Reasoning, dialect: Dialect) -> Bond {
+    pub fn bond(&self, reasoning: &Reasoning, dialect: Dialect) -> ReasoningBond {
         let origin = &reasoning.origin;
         let here = self.issuer.as_ref();
         let by_its_model = self.is_by_its_model(origin);
@@ -83,7 +83,7 @@ impl Target {
         };
         let same_provider = same(&origin.provider, |here| &here.provider);
         match &origin.prefix {
-            _ if origin.incomplete || !self.replays_reasoning => Bond::Elsewhere,
+            _ if origin.incomplete || !self.replays_reasoning => ReasoningBond::Elsewhere,
             Some(prefix) if reasoning.sealed => {
                 let issued_here = same_provider
                     && same(&origin.endpoint, |here| &here.endpoint)
@@ -91,15 +91,15 @@ impl Target {
                     && same(&origin.model, |here| &here.model)
                     && same(&origin.dialect, |here| &here.dialect);
                 let issued_here = issued_here && spoken_here && by_its_model;
-                if issued_here { Bond::Prefix(prefix.clone()) } else { Bond::Elsewhere }
+                if issued_here { ReasoningBond::Prefix(prefix.clone()) } else { ReasoningBond::Elsewhere }
             }
             // It was recorded together with its issuer.
             _ if origin.provider.is_some() && !reasoning.sealed => {
                 let ours = spoken_here && by_its_model && same_provider;
-                if ours { Bond::Issuer } else { Bond::Elsewhere }
+                if ours { ReasoningBond::Issuer } else { ReasoningBond::Elsewhere }
             }
-            _ if !by_its_model || (origin.provider.is_some() && !same_provider) => Bond::Elsewhere,
-            _ => Bond::Source,
+            _ if !by_its_model || (origin.provider.is_some() && !same_provider) => ReasoningBond::Elsewhere,
+            _ => ReasoningBond::Source,
         }
     }
 
@@ -185,8 +185,8 @@ pub(crate) fn repaired<T>(
         let found = findings.into_iter().map(|finding| session.place(finding));
         ConvertError::Refused(session.findings.iter().cloned().chain(found).collect())
     };
-    let repaired =
-        repair_or_refuse(&session.history(), on_broken).map_err(|Refused { findings }| refused(findings))?;
+    let repaired = repair_or_refuse(&session.history(), on_broken)
+        .map_err(|UnsoundHistory { findings }| refused(findings))?;
     if on_broken == OnBroken::Refuse && session.findings.iter().any(Finding::is_problem) {
         return Err(refused(repaired.findings));
     }

@@ -7,8 +7,7 @@ use rejoin_view::{Chunk, Finding, List, SoundView};
 
 use crate::{
     context::Context,
-    convert::{Marks, Target},
-    wire::gemini,
+    convert::{CacheMarks, Target},
     wire::{Encoded, TooLarge, outline::Encode, registry::Dialect},
 };
 
@@ -91,7 +90,8 @@ pub fn issued(message: &mut Message, issuer: &Origin) {
             named = true;
         }
     }
-    if !named && gemini::read::is_signed(message) {
+    let dialect = message.native.as_ref().and_then(|native| Dialect::of_format(&native.format));
+    if !named && dialect.is_some_and(|dialect| (dialect.wire().is_signed)(message)) {
         message.blocks.push(Block::reasoning("", true, issuer.clone()));
     }
 }
@@ -104,7 +104,7 @@ pub struct Draft {
     dialect: Dialect,
     target: Arc<Target>,
     /// The encoded chunks; `None` before the first request.
-    sealed: Option<Sealed>,
+    sealed: Option<SealedChunks>,
     /// Findings in the fields around the messages, each of which is reported once.
     around: Vec<Finding>,
     /// How many items were encoded, counting repetitions.
@@ -115,7 +115,7 @@ pub struct Draft {
 const PIECE: usize = 16;
 
 /// The chunks of a view that are sealed and encoded.
-struct Sealed {
+struct SealedChunks {
     encoder: Box<dyn Encode>,
     /// The number of chunks, and the last one.
     chunks: usize,
@@ -137,14 +137,14 @@ impl Draft {
     /// A conversation of which nothing was sent yet. Reasoning from anywhere but `issuer` is left out.
     pub fn new(dialect: Dialect, context: Context, model: Option<String>, issuer: Origin) -> Self {
         let issuer = Some(issuer);
-        let target = Target { model, marks: Marks::LeftOut, issuer, ..Target::of(&context) };
+        let target = Target { model, marks: CacheMarks::LeftOut, issuer, ..Target::of(&context) };
         Self { dialect, target: Arc::new(target), sealed: None, around: Vec::new(), steps: 0 }
     }
 
     /// Adds cache marks, where the dialect has them.
     #[must_use]
     pub fn with_cache_marks(mut self) -> Self {
-        Arc::make_mut(&mut self.target).marks = Marks::Placed;
+        Arc::make_mut(&mut self.target).marks = CacheMarks::Placed;
         self.sealed = None;
         self
     }
@@ -168,7 +168,7 @@ impl Draft {
     /// # Errors
     /// If a size limit of the provider is exceeded.
     pub fn request(&mut self, view: &SoundView) -> Result<Drafted, TooLarge> {
-        let goes_on = |sealed: &Sealed| match (&sealed.last, sealed.chunks.checked_sub(1)) {
+        let goes_on = |sealed: &SealedChunks| match (&sealed.last, sealed.chunks.checked_sub(1)) {
             (Some(last), Some(place)) => {
                 view.sealed().get(place).is_some_and(|chunk| Arc::ptr_eq(chunk, last))
             }
@@ -176,7 +176,7 @@ impl Draft {
         };
         let begin = || {
             let encoder = (self.dialect.wire().encoder)(&self.target, view);
-            Sealed { encoder, chunks: 0, last: None, items: 0 }
+            SealedChunks { encoder, chunks: 0, last: None, items: 0 }
         };
         let sealed = self.sealed.take().filter(goes_on);
         let sealed = self.sealed.insert(sealed.unwrap_or_else(begin));
@@ -197,7 +197,7 @@ impl Draft {
     }
 }
 
-impl Sealed {
+impl SealedChunks {
     /// Encodes the new chunks and returns the number of items in them.
     fn take(&mut self, chunks: &List<Arc<Chunk>>) -> usize {
         let before = self.items;

@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoin_record::{
-    Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Scope, Text,
-    Timestamp,
+    Block, Chain, Content, ConversationId, Entry, EntryId, Hash, Message, Native, Raw, Role, Salt, Scope,
+    Text, Timestamp,
     chain::Stamp,
     content::{self, Compacted, Meta, Metadata, RawItem, Snapshot},
     json::{Doc, SyntaxError, Value},
@@ -180,12 +180,26 @@ impl ReadError {
     /// The error of a text that is not JSON from some place on.
     pub(crate) fn not_json(input: &Input, error: SyntaxError) -> Self {
         let line = input.line_of(error.offset);
-        Self::NotJson { reason: error.reason, line, offset: error.offset }
+        Self::NotJson { reason: error.reason(), line, offset: error.offset }
     }
 
     pub(crate) fn io(error: std::io::Error) -> Self {
         Self::Io(error.to_string())
     }
+}
+
+/// The first line that a person wrote in a message, as a title. Text that agents insert is skipped.
+pub fn line_said_in(message: &Message) -> Option<String> {
+    if message.role != Role::User {
+        return None;
+    }
+    let mut texts = message.blocks.iter().filter_map(Block::as_text);
+    texts.find(|text| !text.is_blank() && !is_put_there(text)).map(|text| title_line(text))
+}
+
+/// The first line of a text, as a title.
+fn title_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or_default().trim_end().chars().take(limits::TITLE_CHARS).collect()
 }
 
 /// Reports that some bytes of an input were not text and were replaced.
@@ -206,7 +220,7 @@ pub(crate) fn unreadable_from(body: Option<Value<'_>>, list: Value<'_>, error: S
 pub(crate) fn unreadable_rest(input: &Input, error: SyntaxError, message: usize) -> Finding {
     let at = Position { message: Some(message), block: None, line: Some(input.line_of(error.offset)) };
     let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
-    finding.because(format!("{}, and nothing after it can be read", error.reason))
+    finding.because(format!("{}, and nothing after it can be read", error.reason()))
 }
 
 impl Session {
@@ -271,11 +285,16 @@ impl Session {
 
     /// Every message; those that no model would see are last.
     pub(crate) fn all_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let hidden = self.set_aside.iter().filter_map(|item| match &item.what {
-            Aside::Hidden(message, _) => Some(message),
+        self.messages.iter().chain(self.hidden().map(|(_, message)| message))
+    }
+
+    /// The messages that no model would see, in the order of the source, each with the number of shown messages before it: a compaction
+    /// hides them, they are on another branch, or their results were pruned and `messages` holds the shortened form.
+    pub fn hidden(&self) -> impl Iterator<Item = (usize, &Arc<Message>)> {
+        self.set_aside.iter().filter_map(|item| match &item.what {
+            Aside::Hidden(message, _) => Some((item.after, message)),
             _ => None,
-        });
-        self.messages.iter().chain(hidden)
+        })
     }
 
     /// The title of the conversation in the source.
@@ -294,8 +313,8 @@ impl Session {
         })
     }
 
-    /// The same conversation as a part of a scope. If the source does not say whose it is, its id is another one in every scope: two users
-    /// may import the same file, and neither sees what the other has.
+    /// The same conversation as a part of a scope. If the source does not say whose it is, its id differs per scope: two users may
+    /// import the same file, and neither sees the other's copy.
     pub fn in_scope(mut self, scope: Scope) -> Self {
         if self.scope().is_none() {
             self.id = ConversationId::derive("scope", &format!("{}\n{}", scope.to_raw().as_str(), self.id));
@@ -305,15 +324,20 @@ impl Session {
         self
     }
 
-    /// A headline: the source's title, or the first line that a person wrote.
+    /// A headline: the source's title, or the first line that a person wrote. A message counts even if a compaction hides it, so that a
+    /// conversation keeps its headline when it is compacted.
     pub fn headline(&self) -> String {
         let said = || {
-            let users = self.messages.iter().filter(|message| message.role == Role::User);
-            let mut texts = users.filter_map(|message| message.content());
-            texts.find(|text| !text.trim().is_empty() && !is_put_there(text))
+            let mut shown = self.messages.iter().enumerate();
+            let shown = shown.find_map(|(number, message)| Some((number, line_said_in(message)?)));
+            let mut hidden =
+                self.hidden().filter_map(|(after, message)| Some((after, line_said_in(message)?)));
+            let is_earlier = |after: usize| shown.as_ref().is_none_or(|(number, _)| after <= *number);
+            let hidden = hidden.find(|(after, _)| is_earlier(*after));
+            hidden.or(shown).map(|(_, line)| line)
         };
-        let title = self.title().map(|title| title.to_string()).or_else(said).unwrap_or_default();
-        title.trim().lines().next().unwrap_or_default().chars().take(limits::TITLE_CHARS).collect()
+        let given = self.title().map(|title| title_line(title));
+        given.or_else(said).unwrap_or_default()
     }
 
     /// The newest time of a message, if the source records times.
@@ -334,7 +358,7 @@ impl Session {
         let names = |line: &&Text| ["\"cwd\"", "\"workspace_root\""].iter().any(|name| line.contains(name));
         let lines = self.set_aside.iter().filter_map(SetAside::raw).filter(names);
         let natives = self.messages.iter().take(1).filter_map(|message| message.native.as_ref());
-        // Of several lines of a message, the first.
+        // The first line of a message.
         let first = |native: &Native| {
             let span = native.items.first().map(|item| item.span);
             cwd(span.map_or(Some(native.raw.as_str()), |span| span.of(native.raw.as_str()))?)
@@ -414,7 +438,7 @@ impl Import<'_> {
         self.entries.push(entry);
     }
 
-    /// Adds a message beside the path: the next entry follows the one before it.
+    /// Adds a message off the path: the next entry follows the one before it.
     fn branch(&mut self, message: &Message, detail: &Detail) {
         // Ids still derive from it, so that two messages with the same content get different ids.
         let path = self.path;
@@ -428,7 +452,7 @@ impl Import<'_> {
         let context = &self.session.context;
         let beside = self.entries.last().is_some_and(|last| Some(last.id()) != self.path.map(|(id, _)| id));
         if beside {
-            // The last message is beside the path: move the head back.
+            // The last message is off the path: move the head back.
             let branch = Content::Branch(content::Branch { reason: None });
             self.append(&branch, "branch", &Detail::default());
         }
@@ -436,10 +460,11 @@ impl Import<'_> {
             return;
         }
         let system: Vec<Text> = context.system().into_iter().map(|piece| piece.text).collect();
-        let content = content::Context {
+        let content = content::RecordedContext {
             system: (!system.is_empty()).then(|| Text::from(system.join("\n\n"))),
             tools: context.get("tools").cloned(),
             target: Some(Raw::new(context.to_json())),
+            ..content::RecordedContext::default()
         };
         self.append(&Content::Context(content), "context", &Detail::default());
     }

@@ -203,6 +203,47 @@ fn a_short_word_in_a_message_without_content_counts() {
 }
 
 /// Every combination of what programs call the speaker and the words, and of what they put around them.
+/// However short a text is, it may be an answer if the name of its field says that someone said it.
+#[test]
+fn a_short_text_under_a_name_of_speech_counts() {
+    let message = |more: &str| {
+        let asked = r#"{"role":"assistant","content":"Shall I delete the old files?"}"#;
+        format!(r#"[{{"role":"user","content":"clean up here please"}},{asked},{{"role":"user",{more}}}]"#)
+    };
+    for (more, field) in [
+        (r#""content":"hm","reply":"yes, do it""#, "reply"),
+        (r#""content":"hm","Text":"no""#, "Text"),
+        (r#""content":"hm","extra":{"parts":["wait","a bit"]}"#, "extra.parts"),
+        (r#""content":[{"type":"text","text":"hm","message":"stop"}]"#, "content.message"),
+    ] {
+        let session = read(&message(more)).unwrap().remove(0);
+        let found: Vec<_> =
+            session.findings.iter().filter(|finding| finding.rule == Rule::UnreadText).collect();
+        assert_eq!(found.len(), 1, "{more}");
+        assert_eq!(
+            (found[0].at.message, found[0].detail.as_deref()),
+            (Some(2), Some(&*format!("field `{field}`")))
+        );
+    }
+    // Ids, kinds and paths are no words; neither are names of fields, nor what has no letter.
+    for more in [
+        r#""content":"hm","id":"m_17","status":"all done","path":"/a/b c/d","tags":["big","blue"]"#,
+        r#""content":"hm","text":"","body":"...","output":{"size":3,"kind":"png"}"#,
+    ] {
+        assert!(is_sound(&read(&message(more)).unwrap().remove(0)), "{more}");
+    }
+    // A line of an unknown type may hold an answer, too.
+    let line =
+        |kind: &str, text: &str| format!("{{\"timestamp\":\"t\",\"type\":\"{kind}\",\"payload\":{text}}}\n");
+    let said =
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"clean up here please"}]}"#;
+    let rollout = line("response_item", said) + &line("reply_item", r#"{"text":"yes, do it"}"#);
+    let session = read(&rollout).unwrap().remove(0);
+    assert!(
+        session.findings.iter().any(|finding| finding.rule == Rule::UnreadText && finding.at.line == Some(2))
+    );
+}
+
 #[test]
 fn no_invented_shape_is_sound_with_words_lost_or_under_another_role() {
     const SPEAKER: &[&str] = &[
@@ -395,4 +436,20 @@ fn an_entry_that_takes_the_id_of_another_is_set_aside() {
     assert_eq!(again.messages[0].content().as_deref(), Some("one"));
     let kept = again.set_aside.iter().filter_map(|item| item.raw());
     assert!(kept.into_iter().any(|text| text.contains("two")), "{:?}", again.set_aside);
+}
+
+/// A message of Inspect may refer to an attachment under a name that the reader does not know. That is no text; what follows it is.
+#[test]
+fn words_after_a_reference_are_reported() {
+    for (msg, is_reported) in
+        [("attachment://0123abcd", false), ("attachment://0123abcd and these words", true)]
+    {
+        let text = format!(
+            r#"{{"version":2,"eval":{{"task":"t"}},"samples":[{{"id":1,"epoch":1,"messages":[{{"id":"i1","role":"user","content":"Please count all the files in this folder and in those below it, and tell me how many there are"}},{{"id":"i2","role":"assistant","content":"Two.","msg":"{msg}"}}],"attachments":{{"0123abcd":"ATTACHED text that is long"}}}}]}}"#
+        );
+        let input = Input::new("log.json", text.as_bytes()).unwrap();
+        let session = sessions::read(&input, sessions::registry::named("inspect")).unwrap().remove(0);
+        let reported = session.findings.iter().any(|finding| finding.rule == Rule::UnreadText);
+        assert_eq!(reported, is_reported, "{msg}: {:?}", session.findings);
+    }
 }

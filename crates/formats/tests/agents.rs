@@ -14,7 +14,7 @@ use rejoin_formats::{
     sessions::{self, FORMATS, Writing, Written},
 };
 use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
-use rejoin_view::{OnBroken, Rule};
+use rejoin_view::{Finding, OnBroken, Rule, repair};
 use serde_json::json;
 use testkit::fuzz::accounted;
 
@@ -173,6 +173,36 @@ fn pi_is_instructed_again_after_a_compaction() {
     let expected = ["system: alfa", "user: delta", "assistant: charlie", "user: echo"];
     let session = tells("pi/instructed-again.jsonl", &expected);
     assert_eq!(hidden(&session), ["system: alfa", "user: bravo"]);
+}
+
+/// A section of pi's instructions replaces the one of the same name, and a null removes it.
+#[test]
+fn pi_sends_the_sections_of_its_instructions_as_they_were_written_last() {
+    let spoken = ["user: echo", "assistant: foxtrot", "user: hotel", "assistant: kilo"];
+    let changed = text("pi", "instructions-changed.jsonl");
+    let session = tells(
+        "pi/instructions-changed.jsonl",
+        &[&["system: alfa india golf delta juliett"], &spoken[..]].concat(),
+    );
+    assert_eq!(
+        hidden(&session),
+        ["system: alfa bravo charlie delta", "system: golf", "system: india juliett"]
+    );
+    // A message that replaces everything.
+    let session =
+        read("pi", &changed.replace("\"india content marker\"", "\"india content marker\",\"replace\":true"));
+    assert_eq!(told(&session)[0], "system: india juliett");
+    // The instructions that a compaction repeats replace those of the messages that it keeps.
+    let compaction = concat!(
+        r#"{"type":"compaction","id":"00000008","parentId":"00000007","timestamp":"2026-11-16T08:00:09.000Z","summary":"lima summary marker","#,
+        r#""firstKeptEntryId":"00000004","tokensBefore":9,"systemMessage":{"role":"system","content":"","sections":{"preamble":"mike preamble marker"}}}"#,
+        "\n",
+        r#"{"type":"message","id":"00000009","parentId":"00000008","message":{"role":"system","content":"","sections":{"tools":"november tools marker"}}}"#,
+        "\n",
+    );
+    let session = read("pi", &(changed + compaction));
+    assert_eq!(told(&session), ["system: mike november", "user: lima", "user: hotel", "assistant: kilo"]);
+    sound(&session);
 }
 
 /// pi sends a message as it was edited last, or not at all.
@@ -391,6 +421,23 @@ fn shown_output_answers_the_call_before_it() {
     let calls =
         ["assistant: execute_command>shown_1", "tool: shown_1=bravo", "assistant: execute_command>shown_3"];
     assert_eq!(told(&session)[1..], calls);
+    sound(&session);
+}
+
+/// A display log has no ids, and results only if they were shown: a call without one is no fault of the agent.
+#[test]
+fn calls_whose_results_were_not_shown_are_no_faults() {
+    let log = r#"[{"ts":1,"type":"say","say":"task","text":"alfa marker"},{"ts":2,"type":"say","say":"command","text":"ls"},
+        {"ts":3,"type":"say","say":"api_req_started","text":"{\"tokensIn\":9}"},{"ts":4,"type":"say","say":"text","text":"bravo marker"},
+        {"ts":5,"type":"ask","ask":"tool","text":"{\"tool\":\"readFile\",\"path\":\"a.txt\"}"}]"#;
+    let session = read("cline", log);
+    assert_eq!(
+        told(&session)[1..],
+        ["assistant: execute_command>shown_1", "assistant: bravo", "assistant: readFile>shown_4"]
+    );
+    let repaired = repair(&session.history(), OnBroken::Keep).findings;
+    assert_eq!(repaired.len(), 2);
+    assert!(!repaired.iter().any(Finding::is_problem), "{repaired:?}");
     sound(&session);
 }
 

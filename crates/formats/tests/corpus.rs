@@ -26,6 +26,12 @@ struct Outcome {
 const UNREAD: &[(&str, &str)] = &[
     ("76597bb6c0", "a line of a test: `content` is misspelled"),
     ("a8d82d91c0", "an event of a test, of a type that no program writes"),
+    ("ac635601f5", "a line of a test whose `message` is one word"),
+    ("223d806fed", "a reasoning of two words under `codex_reasoning_items`"),
+    ("49cc5cf65b", "the same"),
+    ("22f5cee036", "answers of a test that are of the type `model`, which Gemini CLI does not write"),
+    ("5327e48185", "the same"),
+    ("e40da93430", "the same"),
 ];
 
 /// Files in a form that holds less than others, or says everything several times: their format, the number of their messages, and

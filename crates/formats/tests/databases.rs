@@ -15,12 +15,25 @@ use rejoin_view::Rule;
 use rusqlite::Connection;
 use sketching::{assert_sound, hidden, messages, rules};
 
+/// The tables in which llm keeps threads.
+const THREADS: &str = "
+        CREATE TABLE threads(id TEXT PRIMARY KEY, name TEXT, tip_message_hash TEXT, forked_from TEXT, datetime_utc TEXT);
+        CREATE TABLE messages(hash TEXT PRIMARY KEY, parent_hash TEXT, role TEXT, provider_metadata TEXT);
+        CREATE TABLE parts(id INTEGER PRIMARY KEY, message_hash TEXT, position INTEGER, type TEXT, tool_name TEXT, text TEXT, payload TEXT);
+        CREATE TABLE turns(id TEXT PRIMARY KEY, thread_id TEXT, parent_message_hash TEXT, tip_message_hash TEXT, model TEXT, datetime_utc TEXT);
+";
+
 /// A database in a folder of its own.
 struct Made {
     folder: PathBuf,
 }
 
 impl Made {
+    /// A database of llm with these further statements.
+    fn with_threads(sql: &str) -> Self {
+        Self::new(&format!("{THREADS}{sql}"))
+    }
+
     fn new(sql: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -201,12 +214,8 @@ fn calls_that_goose_could_not_parse_keep_their_results() {
 
 #[test]
 fn llm() {
-    let made = Made::new(
+    let made = Made::with_threads(
         r#"
-        CREATE TABLE threads(id TEXT PRIMARY KEY, name TEXT, tip_message_hash TEXT, forked_from TEXT, datetime_utc TEXT);
-        CREATE TABLE messages(hash TEXT PRIMARY KEY, parent_hash TEXT, role TEXT, provider_metadata TEXT);
-        CREATE TABLE parts(id INTEGER PRIMARY KEY, message_hash TEXT, position INTEGER, type TEXT, tool_name TEXT, text TEXT, payload TEXT);
-        CREATE TABLE turns(id TEXT PRIMARY KEY, thread_id TEXT, parent_message_hash TEXT, tip_message_hash TEXT, model TEXT, datetime_utc TEXT);
         CREATE TABLE fragments(id INTEGER PRIMARY KEY, hash TEXT, content TEXT);
         CREATE TABLE conversations(id TEXT PRIMARY KEY, name TEXT, model TEXT);
         CREATE TABLE responses(id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT);
@@ -217,6 +226,7 @@ fn llm() {
         INSERT INTO threads VALUES ('t2', 'a fork', 'b2:4', 't1', '2026');
         INSERT INTO threads VALUES ('t3', 'broken', 'b2:9', NULL, '2026');
         INSERT INTO turns VALUES ('u1', 't1', 'b2:1', 'b2:2', 'm', '2026-01-01');
+        INSERT INTO turns VALUES ('u2', 't2', 'b2:1', 'b2:4', 'm', '2026-01-01'), ('u3', 't3', NULL, 'b2:9', 'm', '2026-01-01');
         INSERT INTO messages VALUES ('b2:1', NULL, 'user', NULL), ('b2:2', 'b2:1', 'assistant', NULL), ('b2:3', 'b2:2', 'tool', NULL), ('b2:4', 'b2:1', 'assistant', NULL), ('b2:9', 'b2:missing', 'assistant', NULL);
         INSERT INTO parts VALUES (1, 'b2:1', 0, 'text', NULL, NULL, '{"text_ref":[{"fragment":1},{"literal":"files here"}]}');
         INSERT INTO parts VALUES (2, 'b2:2', 1, 'tool_call', 'f', NULL, '{"name":"f","arguments":{"a":1},"tool_call_id":"c1"}');
@@ -246,6 +256,34 @@ fn llm() {
         ["system SYSTEM", "user QUESTION", "assistant LOOKING !c1:f", "tool =c1:OUTPUT", "assistant ANSWER"]
     );
     assert_eq!(sessions[3].title().unwrap().as_str(), "TITLE of the old one");
+}
+
+/// llm sends nothing of a thread if a message of its chain is missing. What was before it is kept.
+#[test]
+fn messages_before_a_hole_in_a_thread_of_llm_are_kept() {
+    let made = Made::with_threads(
+        r#"
+        INSERT INTO threads VALUES ('t1', 'whole', 'b2:1', NULL, '2026'), ('t2', 'broken', 'b2:6', NULL, '2026');
+        INSERT INTO turns VALUES ('u0', 't1', NULL, 'b2:1', 'm', '2026-01-01'), ('u1', 't2', 'b2:2', 'b2:3', 'm', '2026-01-01'), ('u2', 't2', 'b2:5', 'b2:6', 'm', '2026-01-02');
+        INSERT INTO messages VALUES ('b2:1', NULL, 'user', NULL), ('b2:2', NULL, 'user', NULL), ('b2:3', 'b2:2', 'assistant', NULL),
+            ('b2:4', 'b2:3', 'user', NULL), ('b2:6', 'b2:5', 'assistant', NULL);
+        INSERT INTO parts VALUES (1, 'b2:1', 0, 'text', NULL, 'WHOLE thread of one message', NULL);
+        INSERT INTO parts VALUES (2, 'b2:2', 0, 'text', NULL, 'QUESTION about the files here', NULL);
+        INSERT INTO parts VALUES (3, 'b2:3', 0, 'text', NULL, 'ANSWER about the files here', NULL);
+        INSERT INTO parts VALUES (4, 'b2:4', 0, 'text', NULL, 'LOOSE question that no turn names', NULL);
+        INSERT INTO parts VALUES (5, 'b2:5', 0, 'text', NULL, 'PARTS of the missing message', NULL);
+        INSERT INTO parts VALUES (6, 'b2:6', 0, 'text', NULL, 'LAST answer of a chain', NULL);
+        "#,
+    );
+    let sessions = made.all("llm");
+    assert_eq!((messages(&sessions[0]), rules(&sessions[0])), (vec!["user WHOLE".to_owned()], vec![]));
+    assert_eq!(messages(&sessions[1]), ["assistant LAST"]);
+    assert_eq!(rules(&sessions[1]), ["damaged-entry", "broken-chain"]);
+    assert_eq!(hidden(&sessions[1]), ["user QUESTION", "assistant ANSWER", "user LOOSE"]);
+    let told = sessions[1].findings[1].to_string();
+    assert!(told.contains("3 messages that may come before it are kept beside"), "{told}");
+    let beside = sessions[1].set_aside.iter().filter_map(|item| item.raw());
+    assert!(beside.into_iter().any(|text| text.contains("PARTS of the missing message")));
 }
 
 /// The first releases of llm wrote responses without a conversation, and a conversation can be deleted without its responses.

@@ -13,7 +13,7 @@ use rejoin_formats::{
 use rejoin_record::{
     ArgumentsClass, Chain, Content, Entry, EntryId, Kind, Message, Role, Salt, Tail, Text, Timestamp, Tree,
     chain::Stamp,
-    content::{Branch, CallAt, Compacted, Erased, KeptMessage, Meta, Prune, Uncompacted},
+    content::{Branch, CallAt, Compacted, Erased, KeptMessage, Meta, Prune, ShortenedResult, Uncompacted},
     verify::verify,
 };
 use rejoin_view::{Finding, History, KnownCall, OnBroken, Repairer, Rule, path::Walk, repair};
@@ -514,7 +514,12 @@ impl Recorded {
         let any = |number: usize| self.entries[number % self.entries.len()].id();
         let at = |number: usize| CallAt { entry: any(number), block: (number / 7 % 2) as u64 };
         let content = match kind {
-            0 => Content::Prune(Prune { results: vec![at(one), at(other)] }),
+            0 => {
+                let CallAt { entry, block } = at(one / 2);
+                let shortened = vec![ShortenedResult { entry, block, shown: (other % 20) as u64 }];
+                let results = vec![at(one), at(other)];
+                Content::Prune(Prune { results, shortened: one.is_multiple_of(2).then_some(shortened) })
+            }
             1 => {
                 let text = other.is_multiple_of(2).then(|| Text::new("shorter"));
                 let kept = Some(vec![KeptMessage { entry: any(other), text }]);

@@ -11,7 +11,7 @@ pub enum ArgumentsClass {
     Blank,
     /// JSON, but not an object.
     OtherJson,
-    /// Not JSON: cut, misspelled, or nested deeper than [`limits::NESTING`].
+    /// Not JSON: cut off, misspelled, or nested deeper than [`limits::NESTING`].
     Malformed,
 }
 
@@ -24,14 +24,14 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Classifies an exact text.
+    /// Arguments with this exact text, which is classified.
     pub fn new(text: impl Into<Text>) -> Self {
         let text = text.into();
         let (class, lone_surrogate) = classify(&text);
         Self { text, class, lone_surrogate }
     }
 
-    /// No arguments at all.
+    /// Absent arguments.
     pub fn absent() -> Self {
         Self::new("")
     }
@@ -41,7 +41,7 @@ impl Arguments {
         &self.text
     }
 
-    /// The exact text, whose place may be moved. The class is that of the words.
+    /// The exact text, for moving it elsewhere in memory. Its characters must not change, because the class depends on them.
     pub(crate) fn text_mut(&mut self) -> &mut Text {
         &mut self.text
     }
@@ -56,8 +56,8 @@ impl Arguments {
         matches!(self.class, ArgumentsClass::OtherJson | ArgumentsClass::Malformed)
     }
 
-    /// Whether the JSON contains an escape for half of a surrogate pair. Providers that take arguments as JSON refuse the
-    /// whole body for it; where arguments are a string, it is harmless.
+    /// Whether the JSON contains an escape for half of a surrogate pair. Providers that take arguments as JSON refuse the whole
+    /// body because of it; in arguments that are a string, it is harmless.
     pub fn has_lone_surrogate(&self) -> bool {
         self.lone_surrogate
     }

@@ -45,12 +45,12 @@ impl Block {
         Self::new(BlockKind::Reasoning(Box::new(Reasoning { text: text.into(), sealed, origin })))
     }
 
-    /// A provider-specific block.
+    /// A provider-specific block. `fits` says whether it is well formed in its own dialect.
     pub fn opaque(kind: impl Into<Text>, raw: Raw, fits: bool) -> Self {
         Self::new(BlockKind::Opaque(Box::new(Opaque { kind: kind.into(), raw, fits })))
     }
 
-    /// Sets the span in the native item if those bytes may be sent again.
+    /// Sets the span in the native item if `fits`, that is, if those bytes may be sent again.
     #[must_use]
     pub fn at_if(self, fits: bool, span: Span) -> Self {
         if fits { self.at(span) } else { self }
@@ -63,17 +63,17 @@ impl Block {
         self
     }
 
-    /// The text of a text block.
+    /// The text of a text block; `None` for other kinds.
     pub fn as_text(&self) -> Option<&Text> {
         if let BlockKind::Text(text) = &self.kind { Some(text) } else { None }
     }
 
-    /// The call of a call block.
+    /// The call of a call block; `None` for other kinds.
     pub fn as_call(&self) -> Option<&ToolCall> {
         if let BlockKind::ToolCall(call) = &self.kind { Some(call) } else { None }
     }
 
-    /// The result of a result block.
+    /// The result of a result block; `None` for other kinds.
     pub fn as_result(&self) -> Option<&ToolResult> {
         if let BlockKind::ToolResult(result) = &self.kind { Some(result) } else { None }
     }
@@ -131,13 +131,13 @@ impl ToolCall {
 /// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The call that it answers, if the source names it.
+    /// The call that it answers; `None` if the source does not name it.
     pub call_id: Option<CallId>,
-    /// The tool's name, if the source gives it.
+    /// The tool's name; `None` if the source does not give it.
     pub name: Option<Text>,
     /// The content: text, images, documents and opaque blocks.
     pub content: Vec<Block>,
-    /// How the source wrote the content.
+    /// Whether the source wrote the content as a string, as parts, or not at all.
     pub form: Form,
     /// Whether the tool failed.
     pub is_error: bool,
@@ -156,12 +156,12 @@ impl ToolResult {
     }
 }
 
-/// A model's reasoning, with what is needed to send it back to its provider.
+/// A model's reasoning, with everything needed to send it back to its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reasoning {
     /// The readable part; may be empty.
     pub text: Text,
-    /// Whether the provider signed or encrypted it, which binds it to everything before it.
+    /// Whether the provider signed or encrypted it, which binds it to all messages before it.
     pub sealed: bool,
     /// Its issuer.
     pub origin: Origin,
@@ -170,21 +170,21 @@ pub struct Reasoning {
 /// The issuer of a piece of reasoning. It is replayed only to the same issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// The name of the dialect that it was written in, as an answer or in a request body. `None` if the source does not say.
+    /// The name of the dialect in which it was written, as an answer or in a request body. `None` if the source does not say.
     pub dialect: Option<Text>,
-    /// The name of the provider that answered. Services that speak one dialect do not take each other's reasoning,
-    /// so a record of ours always has it; other sources rarely do.
+    /// The name of the provider that answered. Services that speak one dialect do not accept each other's reasoning, so rejoin's
+    /// own records always have it; other sources rarely do.
     pub provider: Option<Text>,
-    /// The address that the request went to, if it was ours.
+    /// The address of the request, if rejoin sent it.
     pub endpoint: Option<Text>,
-    /// A hash that tells accounts apart without naming them: what one account got encrypted, another cannot send.
+    /// A hash that distinguishes accounts without naming them: one account cannot send reasoning that was encrypted for another.
     pub account: Option<Text>,
     /// The model that wrote it.
     pub model: Option<Text>,
-    /// A hash of everything that was sent before it. If that has changed since, sealed reasoning is left out, because
-    /// its signature covers what came before.
+    /// A hash of everything that was sent before it. If that has changed since, sealed reasoning is left out, because its signature
+    /// covers the preceding messages.
     pub prefix: Option<Text>,
-    /// Whether the stream ended before it was complete. Such reasoning is kept, and never sent back.
+    /// Whether the stream ended before the reasoning was complete. Such reasoning is kept but never sent back.
     pub incomplete: bool,
 }
 

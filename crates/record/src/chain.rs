@@ -10,7 +10,7 @@ use crate::{
     text::{Raw, Text},
 };
 
-/// What only the caller can supply for a new entry: its id, the time and random bytes.
+/// The parts of a new entry that only the caller can supply: its id, the time and random bytes.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     /// The new entry's id.
@@ -19,11 +19,11 @@ pub struct Stamp {
     pub timestamp: Timestamp,
     /// Fresh random bytes.
     pub salt: Salt,
-    /// The source's time, for imports.
+    /// The source's own time, for imported entries.
     pub source_time: Option<Text>,
 }
 
-/// What the next entry of a conversation needs to know about the newest one.
+/// The facts about the newest entry of a conversation that the next entry needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
     /// Its sequence number.
@@ -56,13 +56,13 @@ impl Chain {
         Self(tail)
     }
 
-    /// The newest entry, which the next one follows unless it starts a branch.
+    /// The newest entry. The next entry follows it unless it starts a branch.
     pub fn head(&self) -> Option<(EntryId, Hash)> {
         self.0.map(|tail| (tail.id, tail.hash))
     }
 
-    /// Seals an existing entry again as the next one of this conversation, with the same id, times, salt and body. `None` if
-    /// its content was erased.
+    /// Seals an existing entry again as the next one of this conversation, with the same id, times, salt and body. `None` if its
+    /// content was erased.
     pub fn reseal(&mut self, parent: Option<(EntryId, Hash)>, entry: &Entry) -> Option<Entry> {
         let envelope = entry.envelope();
         let SaltedBody { salt, body } = entry.content()?.clone();

@@ -1,8 +1,8 @@
 //! The content of entries: one typed body per kind.
 //!
-//! Bodies are JSON objects with a fixed order of fields. Fields that a newer version added are not in the typed form, but the
-//! entry keeps them in its exact bytes. A body that does not fit its kind is [`Content::Unreadable`] and not an error: it is
-//! shown and verified like any other, and views skip it.
+//! Bodies are JSON objects with a fixed order of fields. A newer version's fields are not in
+//! the typed form, but the entry keeps them in its exact bytes. A body that does not fit its
+//! kind is [`Content::Unreadable`] and not an error: it is shown and verified like any other, and views skip it.
 
 use crate::{
     entry::{Entry, Kind},
@@ -16,7 +16,7 @@ use crate::{
 trait Item: Sized {
     fn write(&self, out: &mut String);
     fn read(value: Value<'_>) -> Option<Self>;
-    /// Whether its field is left out.
+    /// Whether the field is left out when it has this value.
     fn is_absent(&self) -> bool {
         false
     }
@@ -76,7 +76,7 @@ impl Item for u64 {
 
 impl Item for Raw {
     fn write(&self, out: &mut String) {
-        // An entry is one line; between the tokens of JSON a space is as good as a line break.
+        // An entry is one line; between JSON tokens, a space is as good as a line break.
         out.push_str(&self.as_str().replace(['\n', '\r'], " "));
     }
     fn read(value: Value<'_>) -> Option<Self> {
@@ -141,7 +141,7 @@ body! {
         provider: Option<Text>,
         /// The model it was started with.
         model: Option<Text>,
-        /// The directory it belongs to.
+        /// The working directory.
         directory: Option<Text>,
         /// The format it was imported from.
         format: Option<Text>,
@@ -162,13 +162,18 @@ body! {
 
 body! {
     /// The fields of a request around its messages.
-    Context {
+    #[derive(Default)]
+    RecordedContext {
         /// The system prompt.
         system: Option<Text>,
         /// The tool declarations, as JSON.
         tools: Option<Raw>,
         /// The dialect, provider and model of requests, as JSON.
         target: Option<Raw>,
+        /// The part of the system prompt that a person wrote; absent if it is the default one.
+        own_instructions: Option<Text>,
+        /// The part of the system prompt that comes from files of the project.
+        project_instructions: Option<Text>,
     }
 }
 
@@ -213,12 +218,12 @@ body! {
 }
 
 body! {
-    /// Tokens, as a provider counted them.
+    /// Token counts, as a provider reported them.
     #[derive(Default, Copy)]
     TokenUsage {
-        /// The tokens of the request, cached ones included.
+        /// The tokens of the request, including cached ones.
         input: u64,
-        /// The tokens of the answer, with its reasoning.
+        /// The tokens of the answer, including its reasoning.
         output: u64,
         /// The tokens of the request that the provider had in its cache.
         cached: u64,
@@ -240,9 +245,9 @@ body! {
         kept: Option<Vec<KeptMessage>>,
         /// The model that wrote the summary.
         model: Option<Text>,
-        /// The tokens of the messages before, if they were counted.
+        /// The tokens of the messages before the compaction, if they were counted.
         tokens_before: Option<u64>,
-        /// The tokens of the messages now.
+        /// The tokens of the messages after it.
         tokens_after: Option<u64>,
         /// The tokens that were used to write the summary.
         usage: Option<TokenUsage>,
@@ -252,9 +257,9 @@ body! {
 }
 
 body! {
-    /// What was spent on a summary that was not used.
+    /// The cost of a summary that was not used.
     UnusedSummary {
-        /// The model that was asked.
+        /// The model that was asked for the summary.
         model: Text,
         /// How many requests it answered.
         requests: u64,
@@ -262,7 +267,7 @@ body! {
 }
 
 body! {
-    /// A compaction that no longer hides anything.
+    /// Undoes a compaction, which no longer hides anything.
     Uncompacted {
         /// The compaction's entry.
         compaction: EntryId,
@@ -270,15 +275,30 @@ body! {
 }
 
 body! {
-    /// Results that a view shows as tombstones.
-    Prune {
-        /// The results.
-        results: Vec<CallAt>,
+    /// A result of which a view shows only the beginning and the end.
+    ShortenedResult {
+        /// The message's entry.
+        entry: EntryId,
+        /// The block in it, from 0.
+        block: u64,
+        /// How many bytes of its text a view shows.
+        shown: u64,
     }
 }
 
 body! {
-    /// Opaque state.
+    /// Results that a view shows as tombstones, or without their middle.
+    #[derive(Default)]
+    Prune {
+        /// The results that become tombstones.
+        results: Vec<CallAt>,
+        /// The results that lose their middle.
+        shortened: Option<Vec<ShortenedResult>>,
+    }
+}
+
+body! {
+    /// Opaque state of a tool.
     Snapshot {
         /// The state, as JSON.
         data: Raw,
@@ -297,7 +317,7 @@ body! {
     /// Title, tags and scope.
     #[derive(Default)]
     Meta {
-        /// The title that a person gave.
+        /// The title that a person set.
         title: Option<Text>,
         /// Tags.
         tags: Option<Vec<Text>>,
@@ -317,14 +337,14 @@ body! {
         call: Option<CallAt>,
         /// The tokens of the last request and its answer, if the provider counted them and no earlier entry has them.
         usage: Option<TokenUsage>,
-        /// If the tokens were spent on a summary that was not used: then nothing else about the turn changes.
+        /// The cost of a summary that was not used. If it is set, the entry changes nothing else about the turn.
         unused_summary: Option<UnusedSummary>,
     }
 }
 
 body! {
-    /// A step in the life of a change that a call makes. The first entry about a file holds the file as it was, so that the change
-    /// can be shown and taken back.
+    /// A step in the life of a change that a call makes. The first entry about a file contains its old content, so that the change
+    /// can be shown and undone.
     Change {
         /// The step.
         state: ChangeState,
@@ -332,7 +352,7 @@ body! {
         call: CallAt,
         /// Who decided, for an approval or a denial: `person`, `program`, `rule` or `mode`.
         by: Option<Text>,
-        /// The rule that decided, or the one that a person added by answering "always in this conversation".
+        /// The rule that decided, or the rule that a person added by answering "always in this conversation".
         rule: Option<Text>,
         /// Why it was denied.
         reason: Option<Text>,
@@ -342,24 +362,24 @@ body! {
         path: Option<Text>,
         /// The content of the file before; absent if it did not exist or is not text.
         before: Option<Text>,
-        /// The same, if it is not text.
+        /// The content of the file before, if it is not text.
         before_base64: Option<Text>,
         /// The BLAKE3 hash of the file after the change.
         after: Option<Text>,
-        /// The conversation in which a delegated task is worked on.
+        /// The conversation that works on a delegated task.
         child: Option<ConversationId>,
         /// The hash of the commit that was checked out in the workspace when the change was proposed.
         commit: Option<Text>,
-        /// How sure the model said it was of the change.
+        /// The model's confidence in the change, from 0 to 1.
         confidence: Option<Confidence>,
     }
 }
 
-/// How sure a model is of a change: a number from 0 to 1.
+/// A model's confidence in a change: a number from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence(f64);
 
-// It is never NaN.
+// The number is never NaN.
 impl Eq for Confidence {}
 
 impl Confidence {
@@ -377,7 +397,7 @@ impl Confidence {
     }
 }
 
-/// The shortest decimal number that is read back as the same one.
+/// Writes the shortest decimal number that parses to the same value.
 impl std::fmt::Display for Confidence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
@@ -404,7 +424,7 @@ body! {
 }
 
 body! {
-    /// Something imported that has no other kind.
+    /// An imported item that has no other kind.
     RawItem {
         /// The format it came from.
         format: Text,
@@ -437,7 +457,7 @@ words! {
         LeftOut = "left-out",
         /// The view answers it with a note that no result was recorded.
         Interrupted = "interrupted",
-        /// It is run again, and stays open for one result.
+        /// It runs again, and stays open for one result.
         Rerun = "rerun",
     }
 }
@@ -461,15 +481,15 @@ words! {
 words! {
     /// The steps in the life of a change.
     ChangeState {
-        /// A person is asked.
+        /// A person was asked about it.
         Proposed = "proposed",
-        /// It may be made, and is about to be.
+        /// It may be made, and will be.
         Approved = "approved",
-        /// It is not made.
+        /// It was refused, and is not made.
         Denied = "denied",
         /// It was made.
         Applied = "applied",
-        /// It was taken back.
+        /// It was undone.
         Reverted = "reverted",
     }
 }
@@ -512,7 +532,7 @@ macro_rules! contents {
                 }
             }
 
-            /// The content of a body of a kind; `None` if the body does not fit it.
+            /// The content in a body of this kind; `None` if the body does not fit the kind.
             pub fn read(kind: &Kind, raw: &Raw) -> Option<Self> {
                 if *kind == Kind::Message {
                     return message_body::read(message_body::Buffer::Kept(raw)).map(Self::Message);
@@ -531,7 +551,7 @@ macro_rules! contents {
 contents! {
     Header(Metadata),
     Command(Command),
-    Context(Context),
+    Context(RecordedContext),
     Closed(Closed),
     Compacted(Compacted),
     Uncompacted(Uncompacted),
@@ -563,7 +583,7 @@ impl Compacted {
 }
 
 impl TokenUsage {
-    /// Adds the tokens of another request. A provider may count as it likes, so a sum never overflows.
+    /// Adds the tokens of another request. The sum saturates, because a provider may report any number.
     pub fn add(&mut self, usage: &Self) {
         self.input = self.input.saturating_add(usage.input);
         self.output = self.output.saturating_add(usage.output);
@@ -579,23 +599,27 @@ impl TokenUsage {
 }
 
 impl Turn {
-    /// A new state, perhaps about a call.
+    /// A new state, for a call or for the whole turn.
     #[must_use]
     pub fn new(state: TurnState, call: Option<CallAt>) -> Self {
         Self { state, call, usage: None, unused_summary: None }
     }
 
-    /// The tokens of a summary that was not used. A running call without a call is a state that changes nothing, also for readers
-    /// that do not know about summaries.
+    /// The cost of a summary that was not used. Its state is a running call without a call, which changes nothing, even for readers
+    /// that do not know this field.
     #[must_use]
-    pub fn unused_summary(model: impl Into<Text>, requests: u64, usage: TokenUsage) -> Self {
+    pub fn unused_summary(
+        model: impl Into<Text>,
+        requests: u64,
+        usage: impl Into<Option<TokenUsage>>,
+    ) -> Self {
         let unused_summary = Some(UnusedSummary { model: model.into(), requests });
-        Self { usage: Some(usage), unused_summary, ..Self::new(TurnState::CallRunning, None) }
+        Self { usage: usage.into(), unused_summary, ..Self::new(TurnState::CallRunning, None) }
     }
 }
 
 impl Change {
-    /// A step about a call, with nothing else known.
+    /// A step of a call's change, with all other fields empty.
     #[must_use]
     pub fn new(state: ChangeState, call: CallAt) -> Self {
         Self {

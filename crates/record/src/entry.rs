@@ -15,22 +15,22 @@ use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    hash::{Hash, Hasher},
+    hash::{Hash, Hasher, Inputs, Sink},
     ids::{EntryId, Salt},
     json::{self, Doc, write},
     limits,
     text::{Raw, Text},
 };
 
-/// The version that we write.
+/// The version that this program writes.
 pub const VERSION: Version = Version { major: 1, minor: 0 };
 
 /// The version of an entry's on-disk form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// An entry with a higher one than ours can be shown, but not interpreted.
+    /// An entry with a higher major version can be shown but not interpreted.
     pub major: u16,
-    /// An entry with a higher one than ours has additional fields, which are kept.
+    /// An entry with a higher minor version has additional fields, which are kept.
     pub minor: u16,
 }
 
@@ -64,7 +64,7 @@ macro_rules! kinds {
             /// Every kind that this version knows.
             pub const KNOWN: &[Kind] = &[$(Kind::$variant,)*];
 
-            /// Its name, as it is stored.
+            /// The stored name of the kind.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -72,7 +72,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The kind of that name.
+            /// The kind with this name.
             pub fn named(name: &str) -> Self {
                 match name {
                     $($name => Self::$variant,)*
@@ -96,7 +96,7 @@ kinds! {
     Closed = "closed",
     /// A summary that replaces the messages before it.
     Compacted = "compacted",
-    /// A compaction that no longer hides anything.
+    /// A compaction that was undone and no longer hides anything.
     Uncompacted = "uncompacted",
     /// The results that a view shows as tombstones.
     Prune = "prune",
@@ -112,7 +112,7 @@ kinds! {
     Change = "change",
     /// The removal of an entry's content.
     Erased = "erased",
-    /// Something imported that has no other kind.
+    /// An imported item that has no other kind.
     Raw = "raw",
 }
 
@@ -137,7 +137,7 @@ pub struct Envelope {
     pub timestamp: Timestamp,
     /// Its kind.
     pub kind: Kind,
-    /// The source's time, verbatim, for an imported entry.
+    /// The source's own time, verbatim, for an imported entry.
     pub source_time: Option<Text>,
 }
 
@@ -152,7 +152,7 @@ impl Envelope {
             out.push_str(entry.as_uuid().hyphenated().encode_lower(&mut id));
             out.push('"');
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "\"v\":\"{}\",\"id\":", self.version);
         spelled(&mut out, &self.id);
         out.push_str(",\"parent\":");
@@ -171,7 +171,7 @@ impl Envelope {
     }
 }
 
-/// The number of bodies that this process has hashed, for tests that nothing is hashed twice.
+/// The number of bodies that this process has hashed, for tests that no body is hashed twice.
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub static BODIES_HASHED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -188,18 +188,35 @@ pub struct SaltedBody {
 impl SaltedBody {
     /// The hash of salt and body.
     pub fn hash(&self) -> Hash {
+        let mut hasher = Hasher::new(BODY);
+        self.add_to(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The hashes of many bodies, in order. Together they take less time than one after the other.
+    pub fn hash_each<'b>(contents: impl IntoIterator<Item = &'b Self>) -> Vec<Hash> {
+        let mut inputs = Inputs::default();
+        contents.into_iter().for_each(|content| inputs.next(BODY, |hasher| content.add_to(hasher)));
+        inputs.hashes()
+    }
+
+    fn add_to<S: Sink>(&self, hasher: &mut Hasher<S>) {
         #[cfg(debug_assertions)]
         BODIES_HASHED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Hasher::new("rejoin body 1").bytes(&self.salt.0).field(self.body.as_str()).finish()
+        hasher.bytes(&self.salt.0).field(self.body.as_str());
     }
 }
+
+/// The names of the two kinds of hashes of an entry.
+const BODY: &str = "rejoin body 1";
+const ENTRY: &str = "rejoin entry 1";
 
 /// One entry of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     envelope: Envelope,
-    /// The envelope's exact bytes, including fields of newer versions, if they are not what this version writes. Nearly every
-    /// entry has none, which saves memory in long conversations.
+    /// The envelope's exact bytes, if this version would write it differently because it has fields of a newer version. Nearly all
+    /// entries have none, which saves memory in long conversations.
     spelling: Option<Arc<str>>,
     inner: Hash,
     hash: Hash,
@@ -246,7 +263,7 @@ impl Entry {
         self.hash
     }
 
-    /// The hash of salt and body, which remains when they are erased.
+    /// The hash of salt and body. It remains when they are erased.
     pub fn inner(&self) -> Hash {
         self.inner
     }
@@ -256,7 +273,7 @@ impl Entry {
         self.content.as_ref()
     }
 
-    /// The envelope's exact text, if it is not what this version would write because it has fields of a newer one.
+    /// The envelope's exact text, if this version would write it differently because it has fields of a newer version.
     pub fn spelling(&self) -> Option<&str> {
         self.spelling.as_deref()
     }
@@ -266,8 +283,8 @@ impl Entry {
         self.spelling().map_or_else(|| Cow::Owned(self.envelope.write()), Cow::Borrowed)
     }
 
-    /// Creates an entry from its parts, for stores that keep them apart. Nothing is computed; [`Entry::verifies`] checks
-    /// whether they belong together.
+    /// Creates an entry from its parts, for stores that keep them apart. No hash is computed; [`Entry::verifies`] checks whether
+    /// the parts belong together.
     pub fn from_parts(
         envelope: Envelope,
         spelling: Option<String>,
@@ -277,6 +294,18 @@ impl Entry {
     ) -> Self {
         let spelling = spelling.and_then(|text| spelled(&envelope, &text));
         Self { envelope, spelling, inner, hash, content }
+    }
+
+    /// The hashes that entries with these envelopes, parents' hashes and inner hashes have, in order, if they are spelled as this
+    /// version writes them.
+    pub fn chain_hashes<'e>(
+        links: impl IntoIterator<Item = (&'e Envelope, Option<Hash>, Hash)>,
+    ) -> Vec<Hash> {
+        let mut inputs = Inputs::default();
+        for (envelope, parent, inner) in links {
+            inputs.next(ENTRY, |hasher| add_link(hasher, &envelope.write(), parent, inner));
+        }
+        inputs.hashes()
     }
 
     /// The exact bytes of its body, unless it was erased.
@@ -299,7 +328,7 @@ impl Entry {
         chain_hash(&self.envelope_text(), parent, self.inner) == self.hash
     }
 
-    /// Whether the body matches its hash, whatever the parent is.
+    /// Whether the body matches its hash, regardless of the parent.
     pub fn body_verifies(&self) -> bool {
         self.content.as_ref().is_none_or(|content| content.hash() == self.inner)
     }
@@ -370,7 +399,7 @@ impl Entry {
         let mut fields = Fields { fields: root.fields().collect(), at: 0 };
 
         let envelope = fields.envelope()?;
-        // Fields that a newer minor version put at the end of the envelope.
+        // Skip fields that a newer minor version added at the end of the envelope.
         while fields.peek().is_some_and(|key| key != "inner") {
             fields.at += 1;
         }
@@ -397,14 +426,20 @@ impl Entry {
     }
 }
 
-/// The text of an envelope, if it is not what this version would write.
+/// The text of an envelope, if this version would write it differently.
 fn spelled(envelope: &Envelope, text: &str) -> Option<Arc<str>> {
     (text != envelope.write()).then(|| text.into())
 }
 
 fn chain_hash(envelope: &str, parent: Option<Hash>, inner: Hash) -> Hash {
+    let mut hasher = Hasher::new(ENTRY);
+    add_link(&mut hasher, envelope, parent, inner);
+    hasher.finish()
+}
+
+fn add_link<S: Sink>(hasher: &mut Hasher<S>, envelope: &str, parent: Option<Hash>, inner: Hash) {
     let parent = parent.as_ref().map_or(&[][..], |hash| hash.as_bytes());
-    Hasher::new("rejoin entry 1").field(envelope).bytes(parent).bytes(inner.as_bytes()).finish()
+    hasher.field(envelope).bytes(parent).bytes(inner.as_bytes());
 }
 
 /// The fields of a line, taken in their required order.

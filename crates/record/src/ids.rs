@@ -13,14 +13,14 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not {expected}")]
 pub struct IdError {
-    /// The text.
+    /// The text that was parsed.
     pub given: String,
     /// A description of a valid id of this kind.
     pub expected: &'static str,
 }
 
 impl IdError {
-    /// The id that was parsed, or the error for a text that is none.
+    /// The parsed id, or the error for a text that is not an id.
     pub(crate) fn unless<T>(id: Option<T>, given: &str, expected: &'static str) -> Result<T, Self> {
         id.ok_or_else(|| Self { given: given.to_owned(), expected })
     }
@@ -30,7 +30,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// A conversation: `conv_` and 12 lower-case base-32 characters.
 ///
-/// Nothing else can be an id, so an id is always a safe file name.
+/// No other text is an id, so an id is always a safe file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConversationId([u8; 12]);
 
@@ -44,7 +44,7 @@ impl ConversationId {
         Self::derive_of(format, &[source_id])
     }
 
-    /// Derives an id as [`derive`](Self::derive) does, from the source id that these parts are in a row.
+    /// Derives an id as [`derive`](Self::derive) does, from the concatenation of these parts of the source id.
     pub fn derive_of(format: &str, source_id: &[&str]) -> Self {
         let parts: Vec<&[u8]> = source_id.iter().map(|part| part.as_bytes()).collect();
         let hash = Hasher::new("rejoin conversation id 1").field(format).parts(&parts).finish();
@@ -133,7 +133,7 @@ impl fmt::Display for EntryId {
 impl FromStr for EntryId {
     type Err = IdError;
     fn from_str(given: &str) -> Result<Self, IdError> {
-        // An id has only the one spelling that we write.
+        // Accept only the spelling that we write.
         let parsed = Uuid::try_parse(given).ok().map(Self).filter(|id| id.to_string() == given);
         IdError::unless(parsed, given, "an entry id (a lower-case UUID)")
     }
@@ -144,7 +144,7 @@ impl FromStr for EntryId {
 pub struct CallId(Text);
 
 impl CallId {
-    /// Takes an id as it was given.
+    /// Takes an id unchanged.
     pub fn new(id: impl Into<Text>) -> Self {
         Self(id.into())
     }

@@ -1,11 +1,11 @@
 //! The record of a conversation, which is written once and never changed.
 //!
 //! This crate has the entry and block types, ids, the on-disk encoding, the hash chain, the tree of entries with its head,
-//! `verify`, the limits, and the line reader. Nothing here opens a file, asks for the time, draws random numbers or knows a
-//! provider by name: time, randomness and bytes are arguments.
+//! `verify`, the limits, and the line reader. It does not open files, read the clock, draw random numbers or know a provider by
+//! name: time, randomness and bytes are arguments.
 //!
-//! Start with [`Message`] for what people and models said, with [`Entry`] for how it is stored, and with [`Tree`] for how
-//! entries are linked.
+//! Start with [`Message`], the form of messages, with [`Entry`], the form in which they are stored, and with [`Tree`], which links
+//! entries.
 
 pub mod arguments;
 pub mod block;

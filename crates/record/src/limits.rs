@@ -4,8 +4,8 @@
 /// it may be tens of times that. Larger input is refused before it is read into memory.
 pub const BODY_BYTES: usize = 256 * 1024 * 1024;
 
-/// One answer of a provider in bytes received. The longest text of a model is about 1 MiB; with a few images it may be tens of
-/// MiB. An answer that does not end is abandoned here, when it takes about four times as much memory.
+/// One answer of a provider, in received bytes. The longest text of a model is about 1 MiB; with a few images, an answer may be
+/// tens of MiB. Reading stops here; by then, the answer takes about four times as much memory.
 pub const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Nesting in arguments and unknown fields. Providers' parsers stop at about a hundred levels, so anything deeper is kept as

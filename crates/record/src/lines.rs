@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read as _};
 
 use crate::limits;
 
-/// The place of a line in its file, and how it ends.
+/// The position of a line in its file, and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineAt {
     /// Its number, from 1.
@@ -20,7 +20,7 @@ pub struct LineAt {
     pub too_long: bool,
 }
 
-/// The lines of a file, from some place to its end.
+/// The lines of a file, from some position to its end.
 #[derive(Debug)]
 pub struct Lines<R> {
     source: R,
@@ -34,7 +34,7 @@ impl<R: BufRead> Lines<R> {
         Self::from(source, 0, 1)
     }
 
-    /// The lines from the byte `start` on, where `source` begins. The first of them has the given number.
+    /// The lines from the byte `start` on, at which `source` begins. The first of them has the given number.
     pub fn from(source: R, start: u64, number: u64) -> Self {
         Self { source, number, start }
     }
@@ -75,7 +75,7 @@ impl<R: BufRead> Lines<R> {
         at_end: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
     ) -> io::Result<Option<LineAt>> {
         let before = bytes.len();
-        // One more than a line may have: its newline.
+        // One more byte than a line may have, for its newline.
         let limit = before + limits::BODY_BYTES + 1;
         let source = &mut self.source;
         let mut fill =

@@ -1,4 +1,4 @@
-//! A message: a role and ordered blocks, with the source's item that they were read from.
+//! A message: a role and ordered blocks, with the source's item from which they were read.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::{
 /// The speaker of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The author of the instructions.
+    /// The author of instructions.
     System,
-    /// The same, under the name that some models use.
+    /// The author of instructions, under the name that some models use.
     Developer,
-    /// A person, or a program that speaks for one.
+    /// A person, or a program acting for one.
     User,
     /// The model.
     Assistant,
@@ -27,7 +27,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The role's name, as it is stored.
+    /// The stored name of the role.
     pub fn as_str(&self) -> &str {
         match self {
             Self::System => "system",
@@ -39,7 +39,7 @@ impl Role {
         }
     }
 
-    /// The role of that name.
+    /// The role with this name.
     pub fn named(name: &str) -> Self {
         let mut known = [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool].into_iter();
         known.find(|role| role.as_str() == name).unwrap_or_else(|| Self::Other(name.into()))
@@ -52,7 +52,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// How the source wrote a content, so that it can be written the same way again.
+/// The form in which the source wrote a content, so that it can be written the same way again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// One string.
@@ -61,12 +61,12 @@ pub enum Form {
     Parts,
     /// `null`.
     Null,
-    /// No such field.
+    /// The field was missing.
     Absent,
 }
 
 impl Form {
-    /// The form's name, as it is stored.
+    /// The stored name of the form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -76,7 +76,7 @@ impl Form {
         }
     }
 
-    /// The form of that name.
+    /// The form with this name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Text, Self::Parts, Self::Null, Self::Absent].into_iter().find(|form| form.as_str() == name)
     }
@@ -85,7 +85,7 @@ impl Form {
 /// The source's item for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Native {
-    /// The name of the format it is written in.
+    /// The name of the format in which it is written.
     pub format: Text,
     /// Its exact bytes.
     pub raw: Raw,
@@ -93,7 +93,7 @@ pub struct Native {
     pub regular: bool,
     /// Whether it has meaningful fields that neither the blocks nor the role represent.
     pub more: bool,
-    /// The items in order, if the source has several for this message. `raw` then holds them separated by commas.
+    /// The items in order, if the source has several for this message. `raw` then contains them, separated by commas.
     pub items: Vec<NativeItem>,
 }
 
@@ -104,12 +104,12 @@ impl Native {
     }
 }
 
-/// One of several items that make up a message.
+/// One of several items that form a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NativeItem {
     /// Its span in the native bytes.
     pub span: Span,
-    /// The number of the message's blocks that are in it.
+    /// How many of the message's blocks it contains.
     pub blocks: u32,
     /// Whether this item may be sent again unchanged; see [`Native::regular`].
     pub regular: bool,
@@ -124,7 +124,7 @@ pub struct Message {
     pub blocks: Vec<Block>,
     /// How the source wrote the content.
     pub form: Form,
-    /// The source's item.
+    /// The source's item; `None` if the message was not read from a source.
     pub native: Option<Native>,
 }
 
@@ -165,13 +165,14 @@ impl Message {
         Self { role: Role::Assistant, blocks, form: Form::Null, native: None }
     }
 
-    /// Reads the body of a message entry that is not kept itself: only the source's item is copied. `None` if it is not a message.
+    /// Reads the body of a message entry that the caller does not keep: only the source's item is copied. `None` if it is not a
+    /// message.
     pub fn from_body(body: &str) -> Option<Self> {
         message_body::read(message_body::Buffer::Passing(body))
     }
 
-    /// Gives the texts of its blocks their places in its native item, if they were read with their places in the document around
-    /// the item, or in the one of several items that the block is in. A text that is not there has no place any more.
+    /// Sets the places of the block's texts in the message's native item, if they were read with places in the document around the
+    /// item, or in one of several items. A text that is not found there loses its place.
     pub fn find_places(&mut self) {
         let Self { blocks, native, .. } = self;
         let item = || native.as_ref().map_or("", |native| native.raw.as_str());
@@ -190,22 +191,22 @@ impl Message {
         }
     }
 
-    /// The calls in it, in order.
+    /// The calls in the message, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(Block::as_call)
     }
 
-    /// The results in it, in order.
+    /// The results in the message, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.blocks.iter().filter_map(Block::as_result)
     }
 
-    /// The call that the first result in it answers.
+    /// The call that the first result in the message answers.
     pub fn tool_call_id(&self) -> Option<&CallId> {
         self.tool_results().next().and_then(|result| result.call_id.as_ref())
     }
 
-    /// The tool that the first result in it names.
+    /// The tool that the first result in the message names.
     pub fn tool_name(&self) -> Option<&Text> {
         self.tool_results().next().and_then(|result| result.name.as_ref())
     }
@@ -240,7 +241,7 @@ impl ToolResult {
     }
 }
 
-/// Finds the places of what may be long in a block. Ids and names are short enough to be compared.
+/// Finds the places of the texts in a block that may be long. Ids and names are short enough to be compared.
 fn find_place(block: &mut Block, find: &mut impl FnMut(&mut Text)) {
     match &mut block.kind {
         BlockKind::Text(text) => find(text),

@@ -9,7 +9,7 @@ use crate::{
     arguments::Arguments,
     block::{Block, BlockKind, Media, MediaSource, Opaque, Origin, Reasoning, ToolCall, ToolResult},
     ids::CallId,
-    json::{Doc, Value, ValueKind, literal, write},
+    json::{Doc, Object, Value, ValueKind, literal, write},
     message::{Form, Message, Native, NativeItem, Role},
     text::{Raw, Span, Text},
 };
@@ -63,7 +63,7 @@ fn read_items(native: Value<'_>) -> Option<Vec<NativeItem>> {
     exactly(list.items().count(), list.items().map(item))
 }
 
-/// A list without spare room, because messages live long; none if an item is missing.
+/// A list without spare capacity, because messages live long. `None` if an item is missing.
 fn exactly<T>(count: usize, items: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
     let mut list = Vec::with_capacity(count);
     for item in items {
@@ -83,12 +83,12 @@ fn write_raw(out: &mut String, name: &str, raw: &str) {
     }
 }
 
-/// The bytes of a body, of which a message keeps the native item.
+/// The bytes of a body, from which a message takes the native item.
 #[derive(Clone, Copy)]
 pub(crate) enum Buffer<'b> {
-    /// They are kept anyway, so the item is a slice of them.
+    /// The caller keeps the bytes, so the item becomes a slice of them.
     Kept(&'b Raw),
-    /// They are not kept, so the item is copied.
+    /// The caller does not keep the bytes, so the item is copied.
     Passing(&'b str),
 }
 
@@ -108,7 +108,7 @@ impl<'b> Buffer<'b> {
     }
 }
 
-/// Reads a value that [`write_raw`] wrote. `without` bytes are cut off at each end.
+/// Reads a value that [`write_raw`] wrote. `without` bytes are removed from each end.
 fn read_raw(body: Buffer<'_>, holder: Value<'_>, name: &str, without: usize) -> Option<Raw> {
     match holder.get(name) {
         Some(item) => body.cut(item.start() + without, item.end().checked_sub(without)?),
@@ -178,7 +178,7 @@ impl Writer<'_, '_> {
         }
         if let Some(span) = block.span {
             write::key(self.out, "at");
-            self.span(span);
+            write_span(self.out, span);
         }
         self.out.push('}');
     }
@@ -222,22 +222,18 @@ impl Writer<'_, '_> {
 
     fn text(&mut self, name: &str, text: &Text) {
         write::key(self.out, name);
-        // A span is written only if it leads back to exactly this text.
+        // Write a span only if it leads back to exactly this text.
         let leads_back = |span: &Span| self.item.is_some_and(|item| text.is_at(*span, item));
         match text.span().filter(leads_back) {
-            Some(span) if span.literal => self.span(span),
-            Some(span) => {
-                self.out.push_str("{\"raw\":");
-                self.span(span);
-                self.out.push('}');
-            }
+            Some(span) if span.literal => write_span(self.out, span),
+            Some(span) => Object::append(self.out, |object| object.with("raw", |out| write_span(out, span))),
             None => write::string(self.out, text),
         }
     }
+}
 
-    fn span(&mut self, span: Span) {
-        self.out.push_str(&format!("[{},{}]", span.start, span.len));
-    }
+fn write_span(out: &mut String, span: Span) {
+    out.push_str(&format!("[{},{}]", span.start, span.len));
 }
 
 fn origin_fields(origin: &mut Origin) -> [(&'static str, &mut Option<Text>); 6] {
@@ -256,11 +252,11 @@ fn origin_fields(origin: &mut Origin) -> [(&'static str, &mut Option<Text>); 6] 
 #[derive(Clone, Copy, PartialEq)]
 enum Decoding {
     AtOnce,
-    /// When it is first read, if it is long: most old messages are only passed on.
+    /// On first use, if it is long: most old messages are only passed on.
     Late,
 }
 
-/// The length in bytes from which a literal is decoded late. What is needed to find it again takes about 90 bytes.
+/// The length in bytes from which a literal is decoded late. Keeping it findable takes about 90 bytes.
 const LONG: usize = 160;
 
 fn resolve(span: Span, item: &Raw, decoding: Decoding) -> Option<Text> {
@@ -276,7 +272,7 @@ fn resolve(span: Span, item: &Raw, decoding: Decoding) -> Option<Text> {
     let start = span.start as usize + 1;
     let kept = item.sub(start, start + body.len())?;
     let (length, lossy) = literal::measure(body);
-    // Every escape is longer than what it means.
+    // Every escape is longer than its meaning, so equal lengths mean no escapes.
     let is_plain = length == body.len();
     Some(if is_plain { Text::slice(kept).at(span) } else { Text::undecoded(kept, span, lossy) })
 }
@@ -294,7 +290,7 @@ pub(crate) fn read(body: Buffer<'_>) -> Option<Message> {
         None => None,
         Some(native) => {
             let items = read_items(native)?;
-            // A list is kept without its brackets.
+            // A list is stored without its brackets.
             let (name, without) = if items.is_empty() { ("item", 0) } else { ("list", 1) };
             let raw = read_raw(body, native, name, without)?;
             Some(Native {
@@ -317,7 +313,7 @@ pub(crate) fn read(body: Buffer<'_>) -> Option<Message> {
     })
 }
 
-/// Whether results are allowed here: in a message they are, inside another result they are not.
+/// Whether results are allowed here: in a message, but not inside another result.
 #[derive(Clone, Copy, PartialEq)]
 enum Nested {
     Allowed,
@@ -347,7 +343,7 @@ impl Reader<'_> {
                 id: CallId::new(self.text(body.get("id")?)?),
                 id_given: !flag(body, "id_assigned"),
                 name: self.text(body.get("name")?)?,
-                // Whether they are an object has to be known.
+                // Decode at once, because the class of the arguments must be known.
                 arguments: Arguments::new(self.decoded(body.get("arguments")?, Decoding::AtOnce)?),
             }),
             "result" if nested == Nested::Allowed => BlockKind::ToolResult(ToolResult {

@@ -1,18 +1,18 @@
-//! The scope of a conversation: the user, channel and thread that it belongs to. A `meta` entry names it, in its field `scope`.
+//! The scope of a conversation: the user, channel and thread that it belongs to. A `meta` entry stores it, in its field `scope`.
 
 use crate::{
     json::{Doc, Object},
     text::Raw,
 };
 
-/// Who a conversation belongs to. Any of the three may be empty.
+/// The owner of a conversation. Each of the three parts may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// The user, as the program that asks names them.
+    /// The user, as named by the program that serves them.
     pub user: String,
     /// The channel, room or chat.
     pub channel: String,
-    /// The thread in it.
+    /// The thread in the channel.
     pub thread: String,
 }
 
@@ -20,7 +20,8 @@ impl Scope {
     /// The names of the parts, in the order of the fields.
     pub const PARTS: [&str; 3] = ["user", "channel", "thread"];
 
-    /// The scope in the field of a `meta` entry; none if that is about something else. A part that is missing or no text is empty.
+    /// The scope in the field of a `meta` entry; `None` if the field is about something else. A part that is missing or not a
+    /// string is empty.
     pub fn read(field: &Raw) -> Option<Self> {
         let doc = Doc::parse(field.as_str()).ok()?;
         let root = doc.root()?;
@@ -33,8 +34,8 @@ impl Scope {
         Some(Self { user, channel, thread })
     }
 
-    /// Adds the parts to the scope object of a `meta` entry. Empty parts are left out; an empty scope is written as an empty user, so that
-    /// it replaces an earlier one.
+    /// Adds the parts to the scope object of a `meta` entry. Empty parts are left out. An empty scope is written as an empty user,
+    /// so that it replaces an earlier one.
     pub fn write(&self, into: Object) -> Object {
         let named = Self::PARTS.iter().zip(self.parts()).filter(|(_, part)| !part.is_empty());
         let into = if self.is_empty() { into.text("user", "") } else { into };

@@ -12,8 +12,8 @@ use std::{
 
 use crate::json::{literal, write};
 
-/// Whether a text is blank: it holds only Unicode white space and the four separator control characters, which most
-/// providers treat as white space too.
+/// Whether a text is blank: empty, or only Unicode white space and the four separator control characters, which most providers also
+/// treat as white space.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
@@ -27,7 +27,7 @@ pub fn plural(count: impl fmt::Display, noun: &str) -> String {
     }
 }
 
-/// Chooses the word that agrees with a count: `one` for 1, `many` for every other number.
+/// Chooses the word that agrees with a count: `one` for 1, `many` for all other numbers.
 pub fn agreeing<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
     if count == 1 { one } else { many }
 }
@@ -35,11 +35,11 @@ pub fn agreeing<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
 /// A piece of a message's native item: bytes `start..start + len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// First byte.
+    /// The offset of the first byte.
     pub start: u32,
     /// Length in bytes.
     pub len: u32,
-    /// Whether the bytes are a JSON string literal, which has to be decoded, rather than the text itself.
+    /// Whether the bytes are a JSON string literal, which must be decoded, and not the text itself.
     pub literal: bool,
 }
 
@@ -59,7 +59,7 @@ impl Span {
         Self { start: fit(start), len: fit(len), literal }
     }
 
-    /// The bytes in `item`, unless the span lies outside it.
+    /// The bytes in `item`; `None` if the span lies outside it.
     pub fn of(self, item: &str) -> Option<&str> {
         let start = self.start as usize;
         item.get(start..start.checked_add(self.len as usize)?)
@@ -80,11 +80,11 @@ pub enum SharedText {
 
 /// A long text.
 pub enum LongText {
-    /// It stays in the buffer it was decoded into, because copying it would briefly need twice the memory.
+    /// It stays in the buffer in which it was decoded, because copying it would briefly need twice the memory.
     Decoded(String),
-    /// What is between the quotes of a string literal, decoded when it is first read: many are only passed on.
+    /// The text between the quotes of a string literal, decoded on first use: many are only passed on.
     Literal(Raw, OnceLock<String>),
-    /// A slice of a text that is kept anyway.
+    /// A slice of a text that is in memory anyway.
     Slice(Raw),
 }
 
@@ -99,7 +99,7 @@ impl LongText {
         }
     }
 
-    /// The literal that it is, unless it was read already.
+    /// The literal, if it was not decoded yet.
     fn pending(&self) -> Option<&str> {
         match self {
             Self::Literal(body, decoded) if decoded.get().is_none() => Some(body.as_str()),
@@ -107,7 +107,7 @@ impl LongText {
         }
     }
 
-    /// Whether it is blank. The beginning of a literal usually decides.
+    /// Whether it is blank. The beginning of a literal usually shows that it is not.
     fn is_blank(&self) -> bool {
         let body = self.pending().unwrap_or_default();
         let beginning = literal::decode_body(&body[..body.floor_char_boundary(BEGINNING)]).0;
@@ -118,7 +118,7 @@ impl LongText {
 /// The length in bytes from which a slice is not copied.
 const SLICE: usize = 256;
 
-/// The number of bytes of a literal that are examined first.
+/// How many bytes of a literal are examined first.
 const BEGINNING: usize = 64;
 
 impl Deref for SharedText {
@@ -171,7 +171,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Text without a place in a native item.
+    /// Text that was not read from a native item.
     pub fn new(value: impl Into<SharedText>) -> Self {
         Self { value: value.into(), at: None, lossy: false }
     }
@@ -181,14 +181,14 @@ impl Text {
         Self { value: value.into(), at: Some(at), lossy }
     }
 
-    /// Text that a string literal stands for, decoded when it is first read. The body of the literal is what is between its
-    /// quotes; `at` and `lossy` are as in [`located`](Self::located).
+    /// Text that a string literal stands for, decoded on first use. `body` is the text between its quotes; `at` and `lossy` are as
+    /// in [`located`](Self::located).
     pub fn undecoded(body: Raw, at: Span, lossy: bool) -> Self {
         let text = LongText::Literal(body, OnceLock::new());
         Self { value: SharedText::Long(Arc::new(text)), at: Some(at), lossy }
     }
 
-    /// Text that is a slice of a larger one, which is kept as long as this is. It is copied if it is too short for that to be worth it.
+    /// Text that is a slice of a larger one, which stays in memory as long as this text. A short slice is copied instead.
     pub fn slice(text: Raw) -> Self {
         if text.as_str().len() < SLICE {
             return Self::new(text.as_str());
@@ -196,7 +196,7 @@ impl Text {
         Self { value: SharedText::Long(Arc::new(LongText::Slice(text))), at: None, lossy: false }
     }
 
-    /// The same text, from the span `at` of a native item.
+    /// The same text, at the span `at` of a native item.
     #[must_use]
     pub fn at(self, at: Span) -> Self {
         Self { at: Some(at), ..self }
@@ -212,8 +212,8 @@ impl Text {
         Self { value: self.value.clone(), at: None, lossy: false }
     }
 
-    /// Looks for the text at other places in an item, each of which is the present one moved by a number of bytes, wrapping around.
-    /// If it is at none of them, it has no place any more.
+    /// Looks for the text at other places in an item, each of which is the current one moved by a number of bytes, wrapping around.
+    /// If it is at none of them, the text loses its place.
     pub(crate) fn move_place<'i>(&mut self, item: impl Fn() -> &'i str, by: impl IntoIterator<Item = usize>) {
         let Some(at) = self.at else { return };
         let item = item();
@@ -227,7 +227,7 @@ impl Text {
         }
     }
 
-    /// Whether the bytes of a span mean this text. A literal that was not decoded yet need not be decoded for that.
+    /// Whether the bytes of a span mean this text. A literal that is not decoded yet may stay undecoded.
     pub(crate) fn is_at(&self, span: Span, item: &str) -> bool {
         let Some(bytes) = span.of(item) else { return false };
         if !span.literal {
@@ -241,7 +241,7 @@ impl Text {
         }
     }
 
-    /// The literal that a long text is, between its quotes, unless it was read already.
+    /// The text between the quotes of a long literal that was not decoded yet.
     fn pending(&self) -> Option<&str> {
         match &self.value {
             SharedText::Short(_) => None,
@@ -254,12 +254,12 @@ impl Text {
         self.at
     }
 
-    /// Whether the source contained half of a surrogate pair, which is U+FFFD here.
+    /// Whether the source contained half of a surrogate pair, which became U+FFFD here.
     pub fn is_lossy(&self) -> bool {
         self.lossy
     }
 
-    /// The part between the quotes of the literal that it stands for, if it is long and was not decoded at once.
+    /// The text between the quotes of its literal, if it is long and was not decoded at once.
     #[must_use]
     pub fn literal(&self) -> Option<&str> {
         match &self.value {
@@ -271,7 +271,7 @@ impl Text {
         }
     }
 
-    /// Appends it as a JSON string literal. A long text that was not read yet need not be decoded for that.
+    /// Appends it as a JSON string literal, without decoding a long text for that.
     pub fn write_literal(&self, out: &mut String) {
         match self.pending() {
             Some(body) => {
@@ -284,12 +284,12 @@ impl Text {
         }
     }
 
-    /// Its length in bytes. A long text that was not read yet is not decoded for that.
+    /// Its length in bytes, without decoding a long text for that.
     pub fn len(&self) -> usize {
         self.pending().map_or_else(|| self.as_str().len(), |body| literal::measure(body).0)
     }
 
-    /// Uses the text once. A long one that was not read yet is decoded for that, but not kept decoded.
+    /// Uses the text once. A long text is decoded for that, but the decoded form is not kept.
     pub fn use_once<R>(&self, each: impl FnOnce(&str) -> R) -> R {
         match self.pending() {
             Some(body) => each(&literal::decode_body(body).0),
@@ -297,7 +297,7 @@ impl Text {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         match &self.value {
             SharedText::Short(text) => text.is_empty(),
@@ -327,7 +327,7 @@ impl Borrow<str> for Text {
     }
 }
 
-/// Makes a type of strings, by its `new`.
+/// Implements the conversions from strings for a type, with its `new`.
 macro_rules! made_of_strings {
     ($made:ty) => {
         impl From<&str> for $made {
@@ -381,14 +381,14 @@ pub struct Raw(Bytes);
 enum Bytes {
     /// The usual case: a slice of a shared buffer.
     Slice { buffer: Arc<str>, start: usize, end: usize },
-    /// A text that was not JSON.
+    /// A text that was not JSON, to be written as JSON.
     Plain(Arc<PlainText>),
 }
 
-/// A text that was not JSON, and the JSON that is kept of it, which is written when it is first read: many are only counted or shown.
+/// A text that was not JSON, and its JSON form, which is written on first use: many are only counted or shown.
 struct PlainText {
     text: Raw,
-    /// The name of the only field, if the JSON is an object around the text.
+    /// The name of the only field, if the JSON form is an object around the text.
     field: Option<&'static str>,
     written: OnceLock<String>,
 }
@@ -411,7 +411,7 @@ impl PlainText {
 }
 
 impl Raw {
-    /// A value in its own buffer.
+    /// A value in a buffer of its exact size.
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         let buffer = value.into();
         let end = buffer.len();
@@ -424,12 +424,12 @@ impl Raw {
         Some(Self(Bytes::Slice { buffer: Arc::clone(buffer), start, end }))
     }
 
-    /// The JSON string that a plain text is, or an object with that string in its only field. It is written when it is first read.
+    /// A text as a JSON string, or as an object with that string in its only field. The JSON is written on first use.
     pub fn plain(text: Self, field: Option<&'static str>) -> Self {
         Self(Bytes::Plain(Arc::new(PlainText { text, field, written: OnceLock::new() })))
     }
 
-    /// A slice of this value, in the same buffer if it has one; `None` if the range is invalid.
+    /// A slice of this value, in the same buffer if possible; `None` if the range is invalid.
     pub fn sub(&self, start: usize, end: usize) -> Option<Self> {
         let slice = self.as_str().get(start..end)?;
         Some(match &self.0 {
@@ -449,8 +449,8 @@ impl Raw {
         }
     }
 
-    /// The name of the field around a plain text, if that is what the value was made of; empty if there is none. The value is a single
-    /// string then.
+    /// The name of the field around a plain text, if the value was made from one; empty if there is no field and the value is just
+    /// a string.
     #[must_use]
     pub fn plain_field(&self) -> Option<&'static str> {
         match &self.0 {
@@ -459,7 +459,7 @@ impl Raw {
         }
     }
 
-    /// Where it begins in the buffer that it is a slice of.
+    /// The offset at which it begins in its shared buffer.
     pub(crate) fn start(&self) -> usize {
         match &self.0 {
             Bytes::Slice { start, .. } => *start,

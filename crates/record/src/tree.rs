@@ -13,58 +13,58 @@ pub struct BrokenLink {
     pub parent: EntryId,
 }
 
-/// What was left out before an entry, where only a part of a conversation was read.
+/// The entries that were skipped before an entry, if only a part of a conversation was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryGap {
-    /// The entry that comes before it in this part; none if it is the first.
+    /// The entry before the gap in this part; `None` if there is none.
     pub before: Option<EntryId>,
-    /// Its number among the messages of the path: the number of messages, commands and summaries before it.
+    /// The number of messages, commands and summaries on the path before the entry after the gap.
     pub number: usize,
     /// The messages of entries in the gap, in order.
     pub stand_ins: Vec<StandIn>,
 }
 
-/// A message as a view shows it, in the place of its entry, which was not read.
+/// A message in the form that a view shows, in place of its entry, which was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandIn {
     /// The entry of the message.
     pub entry: EntryId,
-    /// The place of that entry.
+    /// The `seq` of that entry.
     pub seq: u64,
     /// Its number among the messages of the path.
     pub number: usize,
-    /// What it shows of results.
+    /// The form in which it shows results.
     pub results: StandInResults,
-    /// An estimate of its tokens.
+    /// The estimated tokens of the message.
     pub tokens: u64,
     /// The message.
     pub message: Arc<Message>,
 }
 
-/// What a stand-in shows of results.
+/// The form in which a stand-in shows results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StandInResults {
-    /// It holds none.
+    /// It has no results.
     None,
-    /// It consists of tombstones for results that were pruned.
+    /// It consists of tombstones of pruned results.
     Tombstones,
-    /// It is one result without its content, because the next turn will probably prune it. Before anything shows it, its entry has to
-    /// be read.
+    /// It is one result without its content, because the next turn will probably prune it. Its entry must be read before anything
+    /// shows it.
     Unread(UnreadResult),
 }
 
-/// What is known about a result whose content was not read.
+/// The facts about a result whose content was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadResult {
-    /// The bytes of its content, as its tombstone will give them.
+    /// The bytes of its content, for its tombstone.
     pub bytes: u64,
-    /// An estimate of the tokens of its message.
+    /// The estimated tokens of its message.
     pub tokens: u64,
-    /// The most tokens that its message can have.
+    /// The most tokens that its message can take.
     pub most_tokens: u64,
 }
 
-/// The gaps of a part of a conversation, by the entry after each. Empty if everything was read.
+/// The gaps in a part of a conversation, by the entry after each gap. Empty if everything was read.
 pub type EntryGaps = HashMap<EntryId, EntryGap>;
 
 /// The entries of one conversation by id, in the order of appending.
@@ -76,7 +76,7 @@ pub struct Tree<'e> {
 }
 
 impl<'e> Tree<'e> {
-    /// Builds the tree of the readable entries, given in any order. Of entries with the same id, the first counts.
+    /// Builds the tree of the readable entries, given in any order. If several share an id, the first counts.
     pub fn new(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
         let mut by_seq: Vec<&Entry> = entries.into_iter().collect();
         by_seq.sort_by_key(|entry| entry.envelope().seq);
@@ -93,12 +93,12 @@ impl<'e> Tree<'e> {
         Self { gaps: Some(gaps), ..Self::new(entries) }
     }
 
-    /// What was left out before an entry.
+    /// The entries that were skipped before an entry.
     pub fn gap_before(&self, entry: EntryId) -> Option<&'e EntryGap> {
         self.gaps?.get(&entry)
     }
 
-    /// The number of messages that are known although their entries were not read.
+    /// The number of messages that are known without their entries.
     pub fn known_messages(&self) -> usize {
         self.gaps.into_iter().flat_map(HashMap::values).map(|gap| gap.stand_ins.len()).sum()
     }
@@ -131,7 +131,7 @@ impl<'e> Tree<'e> {
                 continue;
             }
             current = entry.envelope().parent.and_then(|parent| {
-                // A parent is older than its child; otherwise there would be a circle.
+                // A parent must be older than its child, which also rules out cycles.
                 let found = self.get(parent).filter(|found| found.envelope().seq < seq);
                 found.or_else(|| {
                     let place = self.by_seq.partition_point(|other| other.envelope().seq < seq);

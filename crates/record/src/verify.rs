@@ -1,4 +1,4 @@
-//! Verifies a conversation: every entry must be what it was when it was appended.
+//! Verifies a conversation: every entry must be unchanged since it was appended.
 
 use std::collections::HashMap;
 
@@ -39,17 +39,17 @@ pub enum Discrepancy {
     #[error("entry {0} has no parent")]
     Rootless(EntryId),
     /// The content or the hash was changed.
-    #[error("entry {0} is not what it was when it was appended")]
+    #[error("entry {0} has changed since it was appended")]
     Changed(EntryId),
 }
 
-/// Checks all entries of a conversation, given in the order of appending. If nothing is returned, nothing was changed.
+/// Checks all entries of a conversation, given in the order of appending. An empty result means that nothing was changed.
 #[must_use]
 pub fn verify<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
     check(entries, Entry::verifies, Entry::body_verifies)
 }
 
-/// Checks only how entries are linked, without hashing them: for entries that a store verified when it read them.
+/// Checks only how entries are linked, without hashing them, for entries that a store verified on reading.
 #[must_use]
 pub fn verify_order<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Vec<Discrepancy> {
     check(entries, |_, _| true, |_| true)

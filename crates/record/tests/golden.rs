@@ -8,9 +8,9 @@ use rejoin_record::{
     Text, Timestamp, ToolCall,
     chain::Stamp,
     content::{
-        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Confidence, Context,
-        Decision, Erased, KeptMessage, Meta, Metadata, Prune, RawItem, Snapshot, TokenUsage, Turn, TurnState,
-        Uncompacted,
+        Branch, CallAt, Change, ChangeState, Closed, ClosedCall, Command, Compacted, Confidence, Decision,
+        Erased, KeptMessage, Meta, Metadata, Prune, RawItem, RecordedContext, ShortenedResult, Snapshot,
+        TokenUsage, Turn, TurnState, Uncompacted,
     },
     verify::verify,
 };
@@ -70,10 +70,10 @@ fn conversation() -> Vec<Entry> {
         ),
         (
             Kind::Context,
-            Content::Context(Context {
+            Content::Context(RecordedContext {
                 system: Some(text("be kind")),
                 tools: Some(Raw::new("[]")),
-                target: None,
+                ..RecordedContext::default()
             }),
         ),
         (
@@ -86,7 +86,10 @@ fn conversation() -> Vec<Entry> {
             Kind::Compacted,
             Content::Compacted(Compacted { truncated_count: 3, ..Compacted::new("so far", Some(id(2))) }),
         ),
-        (Kind::Prune, Content::Prune(Prune { results: vec![CallAt { entry: id(2), block: 0 }] })),
+        (
+            Kind::Prune,
+            Content::Prune(Prune { results: vec![CallAt { entry: id(2), block: 0 }], shortened: None }),
+        ),
         (Kind::Snapshot, Content::Snapshot(Snapshot { data: Raw::new(r#"{"ghost":true}"#) })),
         (Kind::Branch, Content::Branch(Branch { reason: None })),
         (
@@ -152,6 +155,22 @@ fn conversation() -> Vec<Entry> {
                 ..Change::new(ChangeState::Proposed, CallAt { entry: id(2), block: 0 })
             }),
         ),
+        (
+            Kind::Context,
+            Content::Context(RecordedContext {
+                system: Some(text("be kind, be brief")),
+                own_instructions: Some(text("be kind")),
+                project_instructions: Some(text("be brief")),
+                ..RecordedContext::default()
+            }),
+        ),
+        (
+            Kind::Prune,
+            Content::Prune(Prune {
+                results: Vec::new(),
+                shortened: Some(vec![ShortenedResult { entry: id(2), block: 0, shown: 2048 }]),
+            }),
+        ),
     ];
     let mut chain = Chain::empty();
     contents
@@ -183,7 +202,7 @@ fn every_kind_is_read_back() {
     assert_eq!(verify(&conversation()), []);
 }
 
-/// S1-34: a confidence is a number from 0 to 1, written as short as possible and read back as the same number.
+/// S1-34: a confidence is a number from 0 to 1, written in its shortest form and parsed back to the same number.
 #[test]
 fn a_confidence_is_a_number_from_0_to_1() {
     for (number, written) in

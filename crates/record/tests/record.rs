@@ -1,4 +1,4 @@
-//! The record: what survives a round trip, what verify finds, how the tree is walked.
+//! The record: what survives a round trip, what `verify` finds, how the tree is walked.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -70,7 +70,7 @@ fn raw_object() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// A message whose texts stand in a native item, or nowhere.
+/// A message whose texts are in a native item, or in none.
 fn message() -> impl Strategy<Value = Message> {
     let located = (literal(), raw_object(), literal()).prop_map(|(text, object, id)| {
         let object = if Doc::parse(&object).is_ok() { object } else { "{}".into() };
@@ -171,7 +171,7 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    /// Whatever a message holds comes back: unknown fields, NUL, lone surrogates, control sequences, big numbers, duplicates.
+    /// Any content of a message survives: unknown fields, NUL, lone surrogates, control sequences, big numbers, duplicates.
     #[test]
     fn messages_survive(message in message()) {
         let entry = Chain::empty().append(Kind::Message, &Content::Message(message.clone()), stamp(1));
@@ -182,7 +182,7 @@ proptest! {
         prop_assert_eq!(&back, &message);
         let body = entry.body().unwrap();
         prop_assert_eq!(&Content::Message(back.clone()).to_body(), body);
-        // The same, if the body itself is not kept.
+        // The same if the body itself is not kept.
         prop_assert_eq!(Message::from_body(body.as_str()).unwrap(), back.clone());
         for (a, b) in message.blocks.iter().zip(&back.blocks) {
             if let (Some(a), Some(b)) = (a.as_text(), b.as_text()) {
@@ -191,7 +191,7 @@ proptest! {
         }
     }
 
-    /// A message is stored once: what stands in its native item is pointed to, not copied.
+    /// A message is stored once: texts in its native item are referred to, not copied.
     #[test]
     fn nothing_is_stored_twice(text in "[a-z]{200,400}") {
         let raw = format!(r#"{{"content":"{text}"}}"#);
@@ -214,7 +214,7 @@ proptest! {
             Err(_) => {}
             Ok(changed) => {
                 let found = verify([&entries[0], &entries[1], &changed]);
-                // Another spelling of the same entry is no other entry.
+                // Another spelling of the same entry is still the same entry.
                 if changed.to_line() != entries[2].to_line() {
                     prop_assert!(!found.is_empty(), "{line}");
                 }
@@ -358,7 +358,7 @@ fn a_damaged_entry_costs_itself() {
     assert_eq!(tree.get(entries[2].id()), None);
 }
 
-/// Of two entries with one id the first counts, wherever the second one stands.
+/// If two entries have one id, the first counts, wherever the second one is.
 #[test]
 fn an_id_stands_for_one_entry() {
     let mut entries = conversation(2);

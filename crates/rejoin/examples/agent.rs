@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rejoin::{Agent, Event, FunctionTool, Offline, ToolOutput, Tools, serde_json::json};
 
-/// A tool that does sums. Its arguments arrive as a JSON value; `arguments.text()` is what the model wrote.
+/// A tool that does sums. Its arguments arrive as a JSON value; `arguments.text()` is the exact text of the model.
 fn calculator() -> FunctionTool {
     let parameters = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
     FunctionTool::new(

@@ -1,6 +1,6 @@
 //! A chat bot that keeps the history of its users: `cargo run -p rejoin --example bot -- [sqlite:PATH | jsonl:FOLDER | postgres://…]`.
 //!
-//! It answers a few messages and stops. Run it again with the same place, and it remembers.
+//! It answers a few messages and stops. Run it again with the same place, and it remembers them.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use rejoin::{
     open_store,
 };
 
-/// What your bot gets from its platform.
+/// The data that your bot gets from its platform.
 struct Incoming {
     user: &'static str,
     channel: &'static str,
     text: &'static str,
 }
 
-/// Answers a message. `history` is what the model sees; what comes back is new, and nothing of it is in the history yet.
+/// Answers a message. `history` is what the model sees; the returned messages are new, and not in the history yet.
 fn answer(history: &[BotMessage], text: &str) -> (String, Vec<BotMessage>) {
-    // In the place of a model: it counts, with a tool, what it was told before.
+    // Instead of a model, this uses a tool to count the messages so far.
     let call = ToolCall::new(format!("call_{}", history.len()), "count", r#"{"what":"messages"}"#);
     let told = history.iter().filter(|said| said.role == "user").count();
     let response = format!("You told me {told} things before \"{text}\".");

@@ -1,5 +1,5 @@
-//! A program that keeps its conversations in a store: a text is submitted, events are listened to, and a fresh manager goes on
-//! where the first one stopped. `cargo run -p rejoin --example manager -- [sqlite:PATH | jsonl:FOLDER]`
+//! A program that keeps its conversations in a store: it submits a text, listens to events, and a new manager continues where the
+//! first one stopped. `cargo run -p rejoin --example manager -- [sqlite:PATH | jsonl:FOLDER]`
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first = manager();
     let conversation = first.new_conversation(New::default())?;
     conversation.submit("my name is Alice, and what is 2 + 2?");
-    // Whatever an event tells of is stored by then.
+    // The entries that an event reports are already stored.
     let mut reply = String::new();
     loop {
         match conversation.next_event().await {

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dialect: Dialect = arguments.next().as_deref().unwrap_or("openai-chat").parse()?;
     let mended = mend(dialect, body)?;
     for finding in &mended.findings {
-        eprintln!("{}: {finding}: {}", finding.rule, finding.deed());
+        eprintln!("{}: {finding}: {}", finding.rule, finding.action_text());
     }
     println!("{}", mended.body);
     Ok(())

@@ -1,5 +1,5 @@
-//! A conversation whose file is damaged in the middle and torn at the end is read, and goes on:
-//! `cargo run -p rejoin --example recover -- FOLDER`. The folder is made, and holds what the example leaves.
+//! Reads and continues a conversation whose file is damaged in the middle and torn at the end:
+//! `cargo run -p rejoin --example recover -- FOLDER`. The folder is created, and keeps the example's files.
 
 use std::{fs, io::Write as _, path::PathBuf, sync::Arc};
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("strictly: {error} [{}]", error.code());
     }
 
-    // Everybody else goes on. What is damaged is reported, and copied into `aside/` before anything is written.
+    // In recover mode, the conversation continues. Damage is reported, and copied into `aside/` before anything is written.
     let mut conversation = Conversation::open(open()?, id, "example")?;
     for finding in conversation.findings() {
         println!("{}: {finding}", finding.rule);

@@ -1,5 +1,5 @@
-//! An agent under test: the provider says what is written down for it, fails where the test wants it to, and shows what it was
-//! asked. `cargo run -p rejoin --features testing --example scripted`
+//! An agent under test: the provider answers from a script, fails where the test wants it to, and shows the requests that it got.
+//! `cargo run -p rejoin --features testing --example scripted`
 
 use std::sync::Arc;
 

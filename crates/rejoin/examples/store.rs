@@ -1,4 +1,4 @@
-//! An agent that keeps its conversation in a store, is stopped while a tool runs, and goes on with another provider:
+//! An agent that keeps its conversation in a store, is stopped while a tool runs, and continues with another provider:
 //! `cargo run -p rejoin --example store -- [sqlite:PATH | jsonl:FOLDER]`. Without a place it is kept in memory.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         repaired.view.to_messages().len()
     );
 
-    // This works for any provider, not only the one that the conversation began with.
+    // This works for any provider, not only the one with which the conversation began.
     let request = conversation.request(Dialect::Anthropic, Some("claude-x"), OnBroken::Keep)?;
     println!("{}", request.body);
     Ok(())

@@ -1,5 +1,5 @@
-//! A folder of files of turns, one `{timestamp, items, metadata}` object a line:
-//! `cargo run -p rejoin --example turns -- FOLDER`. The folder is made, and holds what the example leaves.
+//! A folder of files of turns, one `{timestamp, items, metadata}` object per line: `cargo run -p rejoin --example turns -- FOLDER`.
+//! The folder is created, and keeps the example's files.
 
 use rejoin::{
     Clock as _, Dialect, OnBroken, Raw, SystemClock,
@@ -48,11 +48,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             RolloutLine::Compacted(compacted) => println!("compacted: {}", compacted.summary),
         }
     }
-    // Every failure has a name, a place where there is one, and says what to do.
+    // Every error has a code, its place if there is one, and advice.
     if let Err(error) = recorder.read_rollout("nobody") {
         println!("{error} [{}]", error.code());
     }
-    // What a model would see: the summary stands for what came before it.
+    // The messages that a model would see: the summary replaces the earlier ones.
     let session = recorder.session("demo")?;
     println!("{}", convert(&session, Dialect::OpenAiChat, None, OnBroken::Keep)?.body);
     Ok(())

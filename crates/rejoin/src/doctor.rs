@@ -1,5 +1,5 @@
-//! `doctor`: many session files checked at once, each told by what becomes of it when its own agent resumes it. Nothing is
-//! changed, and nothing is opened here: the caller finds the files and reads them.
+//! `doctor`: checks many session files at once, and predicts what happens when its own agent resumes each session. It changes
+//! nothing and opens no file: the caller finds the files and reads them.
 //!
 //! ```
 //! use rejoin::{Input, doctor::{Diagnosis, FileState}, sessions};
@@ -26,14 +26,14 @@ use rejoin_view::{Finding, Rule};
 
 use crate::check;
 
-/// What becomes of a session when its own agent resumes it.
+/// What happens when its own agent resumes a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Health {
-    /// There is nothing to mend.
+    /// Nothing needs repair.
     Sound,
-    /// It is broken, and its agent mends it before it sends it.
+    /// It is broken, and its agent repairs it before sending it.
     MendedByItsAgent,
-    /// It is broken, and what its agent does about it is not known, or depends on which program or version resumes it.
+    /// It is broken, and it is not known what its agent does about that, or it depends on the program or version that resumes it.
     Broken,
     /// The provider refuses the next request.
     Refused,
@@ -58,7 +58,7 @@ impl Health {
         }
     }
 
-    /// Whether the agent can go on with the session. None if that is not known.
+    /// Whether the agent can continue the session. `None` if that is not known.
     #[must_use]
     pub fn is_resumable(self) -> Option<bool> {
         match self {
@@ -71,26 +71,26 @@ impl Health {
 
 /// One session that was examined.
 #[derive(Debug)]
-pub struct Examined {
+pub struct ExaminedSession {
     /// The session's id.
     pub id: String,
-    /// The first line of what was said in it.
+    /// The first line of its first message.
     pub title: String,
     /// The format of the file.
     pub format: &'static str,
     /// How many messages a model would see.
     pub messages: usize,
-    /// What becomes of it when its agent resumes it.
+    /// What happens when its agent resumes it.
     pub health: Health,
-    /// How often each rule was broken.
+    /// The number of faults for each rule.
     pub problems: BTreeMap<Rule, usize>,
-    /// The dialect of the agent's next request, where its provider was asked.
+    /// The dialect of the agent's next request; `None` if no provider's checker was asked.
     pub dialect: Option<Dialect>,
-    /// The provider's words, where it would refuse the next request.
+    /// The provider's error, if it would refuse the next request.
     pub answer: Option<String>,
 }
 
-impl Examined {
+impl ExaminedSession {
     /// Examines a session.
     #[must_use]
     pub fn of(session: &Session) -> Self {
@@ -155,32 +155,32 @@ impl Examined {
 pub struct FileState {
     /// The file.
     pub path: PathBuf,
-    /// The agent that wrote it, as people call it.
+    /// The agent that wrote it, under the name that people use.
     pub agent: &'static str,
-    /// Its conversations, or why nothing could be read from a file that should be a session.
-    pub sessions: Result<Vec<Examined>, String>,
+    /// Its conversations, or the reason why nothing could be read although it should be a session.
+    pub sessions: Result<Vec<ExaminedSession>, String>,
 }
 
 impl FileState {
     /// Examines what was read from a file.
     pub fn of(path: PathBuf, agent: &'static str, read: Result<Vec<Session>, impl Display>) -> Option<Self> {
-        let sessions = read.map(|sessions| sessions.iter().map(Examined::of).collect());
+        let sessions = read.map(|sessions| sessions.iter().map(ExaminedSession::of).collect());
         Some(Self { path, agent, sessions: sessions.map_err(|why| why.to_string()) })
     }
 }
 
-/// Counts of one agent's sessions, by what becomes of them.
+/// The number of one agent's sessions, by their health.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// All sessions, a file that cannot be read counting as one.
+    /// All sessions. A file that cannot be read counts as one.
     pub sessions: usize,
-    /// Files that nothing can be read from.
+    /// Files from which nothing can be read.
     pub unreadable: usize,
     by_health: BTreeMap<Health, usize>,
 }
 
 impl Counts {
-    /// How many sessions are in that state.
+    /// The number of sessions with this health.
     #[must_use]
     pub fn of(&self, health: Health) -> usize {
         self.by_health.get(&health).copied().unwrap_or_default()
@@ -207,16 +207,16 @@ impl Counts {
     }
 }
 
-/// What was found in many files.
+/// The results for many files.
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// The files that are sessions or should be, in the order they were given.
+    /// The files that are sessions or should be, in the given order.
     pub files: Vec<FileState>,
 }
 
 impl Diagnosis {
-    /// Examines files on all cores. `examine` reads one and returns none for a file that is no session; `done` is called after
-    /// each.
+    /// Examines files on all cores. `examine` reads one, and returns `None` for a file that is not a session; `done` is called
+    /// after each.
     pub fn of<C: Sync>(
         candidates: &[C],
         examine: impl Fn(&C) -> Option<FileState> + Sync,
@@ -244,7 +244,8 @@ impl Diagnosis {
     /// Whether every session is sound, and every file readable.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        let sound = |sessions: &Vec<Examined>| sessions.iter().all(|session| session.health == Health::Sound);
+        let sound =
+            |sessions: &Vec<ExaminedSession>| sessions.iter().all(|session| session.health == Health::Sound);
         self.files.iter().all(|file| file.sessions.as_ref().is_ok_and(sound))
     }
 

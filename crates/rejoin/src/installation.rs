@@ -1,6 +1,6 @@
-//! What an installation is, where it keeps things, who would answer, and whether it could save something now.
+//! An installation: its places, who would answer, and whether it could save a conversation now.
 //!
-//! Looking changes nothing: the write that is tried is taken back.
+//! Examining it changes nothing: the test write is undone.
 
 use std::path::PathBuf;
 
@@ -20,54 +20,54 @@ use crate::answering::Outcome;
 pub struct Installation {
     /// The version of the program.
     pub version: &'static str,
-    /// Where the program is.
+    /// The path of the program.
     pub program: String,
-    /// The file with settings, whether it is there or not.
+    /// The path of the settings file, which need not exist.
     pub settings: PathBuf,
     /// Why the settings cannot be used.
     pub settings_error: Option<String>,
-    /// Who would answer in a new conversation, then in the active one.
+    /// Who would answer in a new conversation, and then in the active one.
     pub answers: Vec<AnswerOutlook>,
     /// The store.
     pub store: StoreReport,
-    /// What this machine can keep commands from.
+    /// The protection that this machine's sandbox can enforce.
     pub sandbox: Confinement,
 }
 
 /// Who would answer in a conversation.
 #[derive(Debug)]
 pub struct AnswerOutlook {
-    /// The conversation; none for a new one.
+    /// The conversation; `None` for a new one.
     pub conversation: Option<ConversationId>,
-    /// Who would answer and what would keep it from answering, or why there is no provider.
+    /// Who would answer and the reason if that provider cannot, or why there is no provider.
     pub outcome: Result<(Outcome, Option<String>), String>,
 }
 
-/// A store as it is found.
+/// A store and its state.
 #[derive(Debug)]
 pub struct StoreReport {
-    /// Where it is.
+    /// The location of the store.
     pub location: Location,
-    /// Why it cannot be written, if it cannot.
+    /// Why it cannot be written; `None` if it can.
     pub unwritable: Option<String>,
-    /// Whether it can be read, and what is in it.
+    /// Whether it can be read, and its size.
     pub state: StoreState,
 }
 
-/// Whether a store can be read, and what is in it.
+/// Whether a store can be read, and its size.
 #[derive(Debug)]
 pub enum StoreState {
-    /// It is not there yet: the first command that saves something makes it.
+    /// It does not exist; the first command that saves something creates it.
     Missing,
-    /// It is there and cannot be opened.
+    /// It exists but cannot be opened.
     Unusable(String),
     /// It can be read.
     Open {
-        /// How many conversations it holds.
+        /// The number of conversations.
         conversations: usize,
-        /// How large it is.
+        /// The size on disk.
         size: Size,
-        /// The version of its schema, if it has one.
+        /// The version of its schema; `None` if it has none.
         schema: Option<i64>,
     },
 }
@@ -83,7 +83,7 @@ pub fn writable() -> impl Iterator<Item = &'static str> {
 }
 
 impl StoreReport {
-    /// Looks at a store.
+    /// Examines a store.
     #[must_use]
     pub fn of(location: Location) -> Self {
         let unwritable = match &location {
@@ -99,7 +99,7 @@ impl StoreReport {
             Ok(StoreState::Open { conversations, size: store.size()?, schema: store.schema() })
         };
         let state = match look() {
-            // Looking at one in memory creates it.
+            // Opening a store in memory would create it.
             _ if location == Location::Memory => StoreState::Missing,
             Ok(state) => state,
             Err(StoreError::Missing(_)) => StoreState::Missing,

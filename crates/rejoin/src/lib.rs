@@ -16,8 +16,8 @@
 //! # Ok::<(), rejoin::MendError>(())
 //! ```
 //!
-//! To keep conversations, open a [`Store`] and go on in a [`Conversation`]: what it appends is durable when `say` returns,
-//! or it says that it is not. Whatever state it is found in next time, what a model gets is sound.
+//! To keep conversations, open a [`Store`] and continue in a [`Conversation`]: an appended message is durable when `say` returns,
+//! or the result says that it is not. In whatever state the conversation is found next time, a model gets a sound one.
 //!
 //! ```
 //! # #[cfg(feature = "store")] {
@@ -78,20 +78,29 @@
 //! `examples/` has more: `http.rs` (a model behind HTTP), `agent.rs` (an agent with its own tool), `manager.rs` (events and
 //! resuming), `scripted.rs` (testing an agent), `store.rs`, `recover.rs` (a damaged file) and `turns.rs` (files of turns).
 //!
-//! This crate is a front door: it re-exports the rooms behind it. [`mend`](mend()) is the one call for people with a broken
-//! body in their hands, [`check`] says what a provider would answer, [`compat`] has the names that people know from elsewhere, such as
-//! the functions that work on plain messages.
+//! This crate is the public entrance and re-exports the crates behind it. Use [`mend`](mend()) to repair a broken body, and
+//! [`check`] to find out what a provider would answer. [`compat`] has the names that people know from earlier agents, such as
+//! functions on plain messages.
 
+#[cfg(feature = "store")]
+pub mod active;
 #[cfg(feature = "agent")]
 pub mod answering;
+#[cfg(feature = "agent")]
+pub mod attaching;
 pub mod check;
 pub mod compat;
+pub mod destination;
 pub mod doctor;
+#[cfg(feature = "agent")]
+pub mod harmless;
 pub mod history;
 #[cfg(feature = "files")]
 pub mod import;
 #[cfg(feature = "agent")]
 pub mod installation;
+#[cfg(feature = "agent")]
+pub mod instructions;
 #[cfg(feature = "store")]
 pub mod list;
 #[cfg(feature = "mcp")]
@@ -99,8 +108,15 @@ pub mod mcp;
 mod mend;
 #[cfg(feature = "agent")]
 pub mod models;
+pub mod moment;
 #[cfg(feature = "files")]
 pub mod places;
+#[cfg(feature = "agent")]
+pub mod premises;
+#[cfg(feature = "agent")]
+pub mod prompts;
+#[cfg(feature = "agent")]
+pub mod removing;
 #[cfg(feature = "agent")]
 pub mod resume;
 pub mod shape;
@@ -109,7 +125,7 @@ pub mod source;
 #[cfg(feature = "agent")]
 pub mod stats;
 
-/// Who answers, and what every provider's requests go through before they leave.
+/// The choice of who answers, and the steps that every provider's requests go through before they are sent.
 pub mod providers {
     #[cfg(feature = "agent")]
     pub use rejoin_engine::provider::*;
@@ -141,7 +157,7 @@ pub use rejoin_engine::{
     serde_json,
     tools::{
         ApplyError, ExpectedContent, FileChange, FunctionTool, PathRefused, Plan, PlannedChange, PlannedFile,
-        Restored, RunningCall, Tool, ToolArguments, ToolOutput, ToolSource, Tools, Workspace,
+        RestoreOutcome, RunningCall, Tool, ToolArguments, ToolOutput, ToolSource, Tools, Workspace,
     },
     turn::{
         CompactMode, Compaction, Ending, Event, Limits, Stop, ToolLimits, TurnError, TurnInput, TurnOutcome,

@@ -19,28 +19,28 @@ use std::ops::ControlFlow;
 
 use rejoin_store::{Filter, Query, Store, StoreError, Summary};
 
-/// How many are asked for at a time. A folder of files is looked through each time.
+/// How many conversations are requested at a time. In a folder of files, each request lists the whole folder.
 const AT_A_TIME: usize = 5000;
 
-/// How many conversations were listed.
+/// The counts of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ListCounts {
-    /// How many were handed out.
+    /// The number of conversations that were returned.
     pub shown: u64,
-    /// How many there are that the filter lets through.
+    /// The number of conversations that the filter accepts.
     pub total: u64,
 }
 
 impl ListCounts {
-    /// How many were not handed out because of the limit.
+    /// The number of conversations that were not returned because of the limit.
     #[must_use]
     pub fn hidden(&self) -> u64 {
         self.total.saturating_sub(self.shown)
     }
 }
 
-/// Hands out the newest conversations that the filter lets through, at most `limit` of them, and counts all of them. Stops
-/// early if `each` breaks.
+/// Passes the newest conversations that the filter accepts, at most `limit`, to `each`, and counts all of them. Stops early if
+/// `each` breaks.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -51,7 +51,7 @@ pub fn list(
     mut each: impl FnMut(&Summary) -> ControlFlow<()>,
 ) -> Result<ListCounts, StoreError> {
     let mut counts = ListCounts::default();
-    // What a filter shows may lie anywhere in the list.
+    // Conversations that the filter accepts may be anywhere in the list.
     let mut left = if filter.is_open() { limit } else { usize::MAX };
     let mut query = Query { limit: Some(left.min(AT_A_TIME)), ..Query::default() };
     loop {

@@ -1,4 +1,4 @@
-//! `mend`: a request body in, one that the provider accepts out.
+//! `mend`: turns a request body into one that the provider accepts.
 
 use rejoin_formats::{
     ConvertError, Dialect, Input, ReadError, convert, input::InputError, sessions, wire::TooLarge,
@@ -10,26 +10,26 @@ use rejoin_view::{Finding, OnBroken};
 pub struct Mended {
     /// The body, JSON. Fields other than the messages come back unchanged; stub tools may be added.
     pub body: String,
-    /// What was found, and what was done about it.
+    /// The findings, with what was done about each.
     pub findings: Vec<Finding>,
 }
 
 /// Why a body cannot be mended.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MendError {
-    /// It cannot be read at all.
+    /// It cannot be parsed.
     #[error("the body cannot be read: {0}")]
     Unreadable(#[from] ReadError),
-    /// The provider takes nothing this large, mended or not.
+    /// It exceeds the provider's size limit, mended or not.
     #[error("the body is too large: {0}")]
     TooLarge(TooLarge),
 }
 
-/// Turns a request body, or a bare list of messages, into a body that the provider accepts. Nothing that was said or that
-/// ran is lost, nothing that was sound is changed, and every change has a finding.
+/// Turns a request body, or a bare list of messages, into a body that the provider accepts. No text or result is lost, no sound
+/// part is changed, and every change has a finding.
 ///
 /// # Errors
-/// If the bytes are not a body of the dialect, or more than the provider takes.
+/// If the bytes are not a body of the dialect, or exceed the provider's size limit.
 ///
 /// ```
 /// let body = r#"[{"role":"assistant","content":"Where was I?"}]"#;
@@ -47,7 +47,7 @@ pub fn mend(dialect: Dialect, body: impl AsRef<[u8]>) -> Result<Mended, MendErro
     match convert(session, dialect, None, OnBroken::Keep) {
         Ok(converted) => Ok(Mended { body: converted.body, findings: converted.findings }),
         Err(ConvertError::TooLarge(error)) => Err(MendError::TooLarge(error)),
-        // Refusing is for callers who ask for it; `Keep` never does.
+        // `Keep` never refuses; only callers who ask for refusal get it.
         Err(ConvertError::Refused(findings)) => Ok(Mended { body: input.text.to_string(), findings }),
     }
 }

@@ -1,29 +1,29 @@
-//! What is known about models: as their provider lists them, else from the built-in table.
+//! Facts about models: from their provider's list, else from the built-in table.
 
 use rejoin_engine::provider::{Model, catalogue};
 use rejoin_record::json::{Object, quoted};
 
-/// What is known about a model.
+/// Facts about a model.
 #[derive(Debug)]
 pub struct ModelFacts {
     /// The model's name in requests.
     pub id: String,
-    /// Its name for people, if it has another one.
+    /// Its name for people, if that differs.
     pub name: Option<String>,
-    /// How many tokens it takes.
+    /// The size of its window; `None` if it is not known.
     pub window: Option<TokenCount>,
-    /// How many tokens it answers at most.
+    /// The longest answer; `None` if it is not known.
     pub max_output: Option<TokenCount>,
-    /// The provider that lists the model; none if no provider was asked, or none lists it.
+    /// The provider that lists the model; `None` if no provider was asked, or none lists it.
     pub provider: Option<String>,
 }
 
-/// A number of tokens, and who says so.
+/// A number of tokens, and its source.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenCount {
     /// The number.
     pub tokens: u64,
-    /// Whether it comes from the built-in table, because the provider does not say.
+    /// Whether it comes from the built-in table, because the provider does not state it.
     pub from_table: bool,
 }
 

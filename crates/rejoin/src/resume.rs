@@ -1,4 +1,4 @@
-//! The state a conversation is in when it is resumed: how much was said, what is damaged, and which calls have no result.
+//! The state of a conversation when it is resumed: its size, its damage, and the calls without a result.
 
 use rejoin_engine::{provider::Endpoint, summary, turn::Worker};
 use rejoin_record::{Content, ConversationId, EntryId, Message, content::CallAt, json::Object};
@@ -12,7 +12,7 @@ pub struct OpenCall {
     pub name: String,
     /// Its arguments, as the model wrote them.
     pub arguments: String,
-    /// Whether rejoin has this tool, so that the call can be run again. It lacks most tools of other agents.
+    /// Whether rejoin has this tool, so that the call can run again. It lacks most tools of other agents.
     pub can_run: bool,
 }
 
@@ -23,23 +23,23 @@ pub struct Resumption {
     pub id: ConversationId,
     /// Its state in the store.
     pub state: SessionState,
-    /// How many calls have no result and were not decided about.
+    /// The number of calls that have no result and no recorded decision.
     pub unanswered: usize,
-    /// How many messages a model would see.
+    /// The number of messages that a model would see.
     pub messages: usize,
-    /// How many places cannot be read.
+    /// The number of places that cannot be read.
     pub damaged: usize,
-    /// The calls without a result that can be read.
+    /// The readable calls among them.
     pub calls: Vec<OpenCall>,
 }
 
 impl Resumption {
-    /// Looks at the conversation that a worker would go on with.
+    /// Examines the conversation that a worker would continue.
     #[must_use]
     pub fn of(worker: &mut Worker, store: Option<&dyn Store>) -> Self {
         let id = worker.conversation().id();
         let state = store.and_then(|store| summary(store, id).ok()).map(|summary| summary.state);
-        // What follows from damage is not counted again.
+        // Findings that follow from damage are not counted again.
         let damaged = worker.damaged().iter().filter(|finding| finding.rule == Rule::DamagedEntry).count();
         Self {
             id,
@@ -51,7 +51,7 @@ impl Resumption {
         }
     }
 
-    /// As a JSON object, with who answered last.
+    /// The state as a JSON object, with the endpoint that answered last.
     #[must_use]
     pub fn to_json(&self, endpoint: &Endpoint) -> String {
         let call = |call: &OpenCall| {
@@ -71,12 +71,12 @@ impl Resumption {
     }
 }
 
-/// The calls that have no result and were not decided about.
+/// The calls that have no result and no recorded decision.
 fn open_calls(worker: &mut Worker) -> Vec<OpenCall> {
     let open = worker.unanswered();
     let tools = worker.tools().clone();
     let entries = worker.conversation().entries();
-    // Calls of one message follow each other, so each message is looked for once.
+    // Calls of one message follow each other, so look up each message only once.
     let mut read: Option<(EntryId, Message)> = None;
     let call = |at: &CallAt| {
         if read.as_ref().is_none_or(|(entry, _)| *entry != at.entry) {

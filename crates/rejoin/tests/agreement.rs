@@ -1,4 +1,4 @@
-//! Everything that says which calls are answered agrees with the pairing of `view`: the list, the audit of calls, resuming and
+//! Everything that decides which calls are answered agrees with the pairing in `view`: the list, the audit of calls, resuming and
 //! `check`, on both stores, at every step of any history.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -17,7 +17,7 @@ use rejoin::{
         chain::Stamp,
         content::{
             Branch, CallAt, Closed, ClosedCall, Compacted, Decision, Erased, KeptMessage, Meta, Metadata,
-            Prune, Turn, TurnState, Uncompacted,
+            Prune, ShortenedResult, Turn, TurnState, Uncompacted,
         },
         verify::verify,
     },
@@ -36,7 +36,7 @@ use rejoin::{
 /// A call: the entry of its message, and its block.
 type Called = (EntryId, u64);
 
-/// What is appended next. Numbers are taken modulo what there is to choose from, so that every list of steps makes sense.
+/// The next entries to append. Numbers are taken modulo the number of choices, so that every list of steps makes sense.
 #[derive(Debug, Clone)]
 enum Step {
     User,
@@ -44,7 +44,7 @@ enum Step {
     Answer,
     /// Calls with these ids in one message.
     Calls(Vec<u8>),
-    /// Results in one message; one without an id where there is none.
+    /// Results in one message; `None` is a result without an id.
     Results(Vec<Option<u8>>),
     /// A result, and after it a call with the same id in one message.
     Both(u8),
@@ -62,7 +62,7 @@ enum Step {
     Pinned(Vec<usize>),
     /// An entry's content is erased.
     Erased(usize),
-    /// What a format keeps of it is imported as another conversation, which goes on.
+    /// A format's version of it is imported as another conversation, which then continues.
     Imported(usize),
     /// The process ends in the middle of a write.
     Crashed(usize),
@@ -215,8 +215,13 @@ impl Talk {
                 self.append(None, Kind::Uncompacted, &Content::Uncompacted(undone));
             }
             Step::Prune(which) => {
-                let results = which.into_iter().map(|which| CallAt { entry: self.any(which), block: 0 });
-                let prune = Prune { results: results.collect() };
+                let shortened = which.iter().filter(|which| which.is_multiple_of(2)).map(|which| {
+                    let entry = self.any(*which / 2);
+                    ShortenedResult { entry, block: 0, shown: (which % 20) as u64 }
+                });
+                let shortened = Some(shortened.collect::<Vec<_>>()).filter(|shortened| !shortened.is_empty());
+                let results = which.iter().map(|which| CallAt { entry: self.any(*which), block: 0 });
+                let prune = Prune { results: results.collect(), shortened };
                 self.append(None, Kind::Prune, &Content::Prune(prune));
             }
             Step::Pinned(which) => {
@@ -229,7 +234,7 @@ impl Talk {
         }
     }
 
-    /// Stores what is new.
+    /// Stores the new entries.
     fn save(&mut self, place: &mut Place) {
         let tail = place.store().tail(self.id).unwrap();
         place.store().append(self.id, tail, &self.entries[self.stored..]).unwrap();
@@ -249,7 +254,7 @@ impl Talk {
         self.stored = self.entries.len();
     }
 
-    /// Writes the conversation in a format and imports what was written. Nothing happens if there is nothing to import.
+    /// Writes the conversation in a format and imports the result. Does nothing if there is nothing to import.
     fn export_and_import(&mut self, which: usize, place: &mut Place) {
         let is_foreign =
             |format: &&Format| format.read.as_ref().is_some_and(|read| !read.own) && format.write.is_some();
@@ -282,7 +287,7 @@ impl Talk {
         self.entries[number % self.entries.len()].id()
     }
 
-    /// Following the path entry by entry, and starting again where necessary, gives the same messages.
+    /// Following the path entry by entry, and starting again if necessary, gives the same messages.
     fn follow(&self) {
         let tree = Tree::new(&self.entries);
         let whole = rejoin::view::path::path(&tree);
@@ -296,7 +301,7 @@ impl Talk {
         assert_eq!(history.sent(), whole.history.sent());
     }
 
-    /// What `view` says about the path to an entry: the open calls, and those that have a result.
+    /// The pairing of `view` for the path to an entry: the open calls, and those with a result.
     fn paired(&self, head: Option<&Entry>) -> (Vec<Called>, BTreeSet<Called>) {
         let on_path: Vec<&Entry> = {
             let tree = Tree::new(&self.entries);

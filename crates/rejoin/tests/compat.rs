@@ -1,4 +1,4 @@
-//! The names of other agents' tests and documents exist in `rejoin::compat`, and do what they say.
+//! The names in other agents' tests and documents exist in `rejoin::compat`, and behave as expected.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 #![cfg(feature = "testing")]
@@ -66,8 +66,8 @@ fn a_command_is_written_and_read_as_json() {
     assert!(serde_json::from_str::<StateCommand>(r#"{"AddToolMessage":{"parent":"no id"}}"#).is_err());
 }
 
-/// S3-22, S3-24, S3-26: a conversation is compacted above 0.8 of the window and not at it, what people said stays up to 20,000 tokens, both
-/// can be changed, and a program can compact at once.
+/// S3-22, S3-24, S3-26: a conversation is compacted above 0.8 of the window and not at it, people's messages stay up to 20,000
+/// tokens, both limits can be changed, and a program can compact at once.
 #[test]
 fn compaction_has_its_old_names() {
     let config = CompactConfig::default();

@@ -1,4 +1,4 @@
-//! The examples run and print what they promise. `cargo test` builds them beside the tests.
+//! The examples run and print what they promise. `cargo test` builds them next to the tests.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 #![cfg(feature = "agent")]
@@ -8,18 +8,18 @@ use std::{fs, path::Path, process::Command};
 use rejoin::{Dialect, Input, ReadError, sessions};
 use testkit::loopback::{Config, Loopback, Service};
 
-/// What an example prints, line by line.
+/// The output of an example, line by line.
 fn run(name: &str, arguments: &[&str]) -> Vec<String> {
     run_with(name, arguments, &[])
 }
 
-/// The same with variables in its environment.
+/// The output of an example with environment variables.
 fn run_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
     let beside = std::env::current_exe().unwrap();
     let folder = beside.parent().and_then(Path::parent).unwrap().join("examples");
     let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if std::env::var_os("CARGO_LLVM_COV").is_some() {
-        // What counts executed lines builds tests only.
+        // Under coverage, only tests are built.
         let target = folder.parent().and_then(Path::parent).unwrap();
         let mut build = Command::new(env!("CARGO"));
         build
@@ -120,7 +120,7 @@ fn turns() {
     assert_eq!(read.unwrap()[0].format, "turns");
 }
 
-/// S0-05: an agent with a calculator of its own.
+/// S0-05: an agent with its own calculator.
 #[test]
 fn agent() {
     let lines = run("agent", &[]);
@@ -164,7 +164,7 @@ fn http() {
     );
 }
 
-/// S3-01, S3-04: a manager whose conversation another one goes on with.
+/// S3-01, S3-04: a manager whose conversation another manager continues.
 #[test]
 fn manager() {
     for lines in run_everywhere("manager") {

@@ -1,6 +1,6 @@
-//! MCP servers in a program that talks for several turns: tools that change between turns, crashes, and stops.
+//! MCP servers in a program with several turns: tools that change between turns, crashes, and stops.
 //!
-//! It has a `main`, because `sandbox::init` has to come first.
+//! It has a `main`, because `sandbox::init` must come first.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 

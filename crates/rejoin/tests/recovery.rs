@@ -1,4 +1,4 @@
-//! The way of recovery, by the names that people know: read, recover, sanitize, execute.
+//! Recovery, with the names that people know: read, recover, sanitize, execute.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 #![cfg(feature = "testing")]
@@ -27,7 +27,7 @@ fn broken() -> Vec<Message> {
     ]
 }
 
-/// S2-01, S2-02: what a store has is read, recovered, sanitized and executed; nothing in the store changes on the way.
+/// S2-01, S2-02: a stored conversation is read, recovered, sanitized and executed, without a change in the store.
 #[test]
 fn read_recover_sanitize_execute() {
     let store: Arc<dyn Store> = open_store(&"memory:".parse().unwrap(), Access::Write).unwrap().into();
@@ -47,7 +47,7 @@ fn read_recover_sanitize_execute() {
     assert_eq!(run(agent.execute("Go on.", &Tools::default())).unwrap().response, "OK.");
     assert_eq!(provider.last_messages(), [Message::user("Look at both."), Message::user("Go on.")]);
 
-    // The same on the record itself, where nothing that ran is forgotten.
+    // The same on the record itself, which forgets no call that ran.
     let session = manager.recover_session(&id).unwrap();
     run(session.process_message("Go on.")).unwrap();
     let sent = provider.last_messages();

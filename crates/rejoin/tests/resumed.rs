@@ -1,5 +1,5 @@
-//! What each agent does about a broken session when it resumes it: a sketch of a session for each way of being broken, and what
-//! `doctor` says to it. The rows marked "seen" are what the program itself sent when it was run with such a session.
+//! What each agent does about a broken session when it resumes it: a sketch of a session for each kind of fault, and the verdict of
+//! `doctor`. The rows marked "seen" are what the program itself sent when it was run with such a session.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -9,7 +9,7 @@ use rejoin::{
     Block, Context, Dialect, Input, Message, Role, Session, Text, ToolCall, ToolResult,
     check::{self, Sender},
     doctor::{
-        Examined,
+        ExaminedSession,
         Health::{self, Broken as Unknown, MendedByItsAgent as Mended, Refused, Sound},
     },
     session::{Aside, SetAside, SourcePlace, derive_id},
@@ -102,7 +102,7 @@ const ROWS: &[Row] = &[
             (Refused, "u c1 r1 a u c1 r1 a"),
         ],
     ),
-    // Seen with pi 0.87.1. Sessions of OpenClaw have a test of their own.
+    // Seen with pi 0.87.1. Sessions of OpenClaw have a separate test.
     row(
         "pi",
         Anthropic,
@@ -170,7 +170,7 @@ const ROWS: &[Row] = &[
             (Refused, "u r1 c1 a"),
         ],
     ),
-    // Nothing is claimed where its versions differ, or about what its service refuses.
+    // No verdict is given if the agent's versions differ, or about what its service refuses.
     row("kiro", Anthropic, &[(Mended, "u c1; u c1,2 r1"), (Unknown, "u c1 u a; u a r1 u a; u c1 a u")]),
     // Nothing is known of these.
     row("iflow", Anthropic, &[(Sound, "u c1 r1 a u"), (Unknown, "u c1 a u a")]),
@@ -184,7 +184,7 @@ fn each_agent_mends_what_it_is_known_to_mend() {
         assert!(sessions::named(format).is_some(), "{format}");
         for (expected, sketches) in *cases {
             for sketch in sketches.split("; ") {
-                let examined = Examined::of(&session(format, *dialect, None, sketch));
+                let examined = ExaminedSession::of(&session(format, *dialect, None, sketch));
                 if examined.health != *expected {
                     wrong.push(format!("{format}, {sketch}: {:?}, {:?}", examined.health, examined.answer));
                 }
@@ -235,18 +235,29 @@ fn the_model_tells_whom_the_request_goes_to() {
 #[test]
 fn copilot_tells_calls_with_one_id_apart_only_in_chat_completions() {
     let reused = |model| session("copilot-cli", OpenAiChat, Some(model), "u c1 r1 a u c1 r1 a");
-    let health = |model| Examined::of(&reused(model)).health;
+    let health = |model| ExaminedSession::of(&reused(model)).health;
     assert_eq!([health("gpt-x"), health("claude-x")], [Mended, Refused]);
 }
 
 #[test]
 fn other_damage_is_not_taken_for_mended() {
     let mut session = session("goose", OpenAiChat, None, "u c1 a u a");
-    assert_eq!(Examined::of(&session).health, Mended);
+    assert_eq!(ExaminedSession::of(&session).health, Mended);
     let call = ToolCall::new("call_9", "ls", "not JSON");
     session.messages.push(Arc::new(Message::assistant_with_tools(vec![call])));
     session.messages.push(Arc::new(Message::tool("call_9", "x")));
-    assert_eq!(Examined::of(&session).health, Unknown);
+    assert_eq!(ExaminedSession::of(&session).health, Unknown);
+}
+
+#[test]
+fn an_agent_that_refuses_to_open_a_session_sends_no_request() {
+    let said = r#"{"timestamp":"2026-11-15T12:00:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}}"#;
+    let input = Input::new("rollout.jsonl", said.as_bytes()).unwrap();
+    let session = sessions::read(&input, None).unwrap().remove(0);
+    assert!(check::resumed(&session).is_none());
+    let examined = ExaminedSession::of(&session);
+    assert_eq!((examined.health, examined.dialect, examined.answer), (Health::CannotBeOpened, None, None));
+    assert_eq!(check::history(&session, Some(OpenAiResponses)).judged.unwrap().sender, Sender::Rejoin);
 }
 
 /// A session of pi's format with an answer that was aborted after its call, the call's result, and this line in it.
@@ -289,7 +300,7 @@ fn results_of_an_aborted_answer_are_sent_by_pi_and_left_out_by_openclaw() {
         ),
     ] {
         let session = with_an_aborted_answer(line);
-        assert_eq!(Examined::of(&session).health, expected, "{line}");
+        assert_eq!(ExaminedSession::of(&session).health, expected, "{line}");
         assert_eq!(check::resumed(&session).unwrap().sender, Sender::Agent(answer), "{line}");
     }
 }
@@ -305,7 +316,7 @@ fn openclaw_mends_what_pi_sends() {
         for sketch in sketches.split("; ") {
             let mut session = session("pi", Anthropic, None, sketch);
             session.set_aside.push(SetAside { place, after: 0, what: Aside::Raw(mark.clone()) });
-            assert_eq!(Examined::of(&session).health, expected, "{sketch}");
+            assert_eq!(ExaminedSession::of(&session).health, expected, "{sketch}");
         }
     }
 }

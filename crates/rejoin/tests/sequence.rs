@@ -1,5 +1,5 @@
-//! Plain lists of messages: what `validate_message_sequence`, `sanitize_recovered_messages` and
-//! `validate_message_structure` do with every broken state. The comment above a test names its rows.
+//! Plain lists of messages: how `validate_message_sequence`, `sanitize_recovered_messages` and `validate_message_structure` treat
+//! every broken state. The comment above a test names its rows.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -86,7 +86,7 @@ fn user_and_system_pass_through() {
     assert_eq!(validate_message_sequence(&list), list);
 }
 
-/// S0-34, S0-26: a tool message without an id goes, and the log says so.
+/// S0-34, S0-26: a tool message without an id is removed, and the log says so.
 #[test]
 fn a_tool_message_without_an_id_goes() {
     let result = ToolResult { call_id: None, ..ToolResult::new("x", "who asked?") };
@@ -104,7 +104,7 @@ fn a_later_call_does_not_make_a_result_valid() {
     assert_eq!(sanitize_recovered_messages(&list).messages[2].content().as_deref(), Some("in time"));
 }
 
-/// S0-20, S0-25: an orphan on its way to a provider is dropped with a warning, and the conversation goes on.
+/// S0-20, S0-25: an orphan is dropped with a warning before a request, and the conversation continues.
 #[test]
 fn an_orphan_is_dropped_with_a_warning() {
     let long = "é".repeat(80);
@@ -150,7 +150,7 @@ fn error_texts() {
     assert!(matches!(SequenceError::of(&findings[0]), Some(SequenceError::InvalidSequence(_))));
 }
 
-/// S2-03, S2-24, B28: recovery works from any state and never fails, whatever the list is.
+/// S2-03, S2-24, B28: recovery works for any list and never fails.
 #[test]
 fn any_state_recovers() {
     let pieces = [
@@ -174,7 +174,7 @@ fn any_state_recovers() {
     }
 }
 
-/// S2-04, S2-15: everything that was said survives, broken calls or not.
+/// S2-04, S2-15: all text survives, whether calls are broken or not.
 #[test]
 fn text_and_thinking_survive() {
     let mut broken = says_and_calls("let me look", &["c1"]);
@@ -186,7 +186,7 @@ fn text_and_thinking_survive() {
     assert_eq!(clean[1].content().as_deref(), Some("let me look"));
 }
 
-/// S2-06, S2-29: what is complete stays as it is, and so do text-only and empty lists.
+/// S2-06, S2-29: complete lists stay unchanged, and so do text-only and empty lists.
 #[test]
 fn sound_lists_are_untouched() {
     for list in [
@@ -200,7 +200,7 @@ fn sound_lists_are_untouched() {
     }
 }
 
-/// S2-07, S2-26, B2: a call at the end that nobody answered goes.
+/// S2-07, S2-26, B2: an unanswered call at the end is removed.
 #[test]
 fn incomplete_at_the_end() {
     assert_eq!(sanitized(&[Message::user("hi"), calls(&["c1"])]), "u");
@@ -265,7 +265,7 @@ fn results_of_removed_calls_go() {
     assert_eq!(sanitized(&list), "u u");
 }
 
-/// S2-10: what is not a message at all is set aside with a warning, and the rest is used.
+/// S2-10: an item that is not a message is set aside with a warning, and the rest is used.
 #[test]
 fn corrupted_messages_are_skipped() {
     let body = r#"[{"role":"user","content":"hi"}, 17, null, {"role":"assistant","content":"hello"}]"#;
@@ -334,8 +334,8 @@ fn the_steps_of_sanitizing() {
     assert!(validate_message_structure(&clean).valid);
 }
 
-/// S2-17, B17: a result without an id and one that stands before its call belong to no call either: the step that removes
-/// orphans removes them, and validation names them.
+/// S2-17, B17: a result without an id, and one before its call, also belong to no call: the step that removes orphans removes them,
+/// and validation names them.
 #[test]
 fn results_without_an_id_and_early_ones_are_orphans() {
     let nameless = Message {
@@ -394,7 +394,7 @@ fn what_is_left_of_a_message_is_not_its_own_item() {
     );
 }
 
-/// S2-13, S2-27: the message goes only if nothing else is left in it.
+/// S2-13, S2-27: a message is removed only if nothing else is left in it.
 #[test]
 fn a_message_goes_only_when_empty() {
     assert_eq!(sanitized(&[Message::user("hi"), says_and_calls("text", &["c1"])]), "u a");
@@ -442,7 +442,7 @@ fn the_summary_of_a_recovery() {
     assert_eq!(sound.summary("s-42"), ["Recovered and sanitized 1 messages from session s-42"]);
 }
 
-/// S0-20, S0-25, S0-26, S0-31, S2-20, S2-21: the lines come from the place that repairs. Under `drop` they have the words of the
+/// S0-20, S0-25, S0-26, S0-31, S2-20, S2-21: the log lines come from the repairing code. Under `drop` they have the words of the
 /// rows, under `keep` they say what was done.
 #[test]
 fn repairing_is_logged_under_both_policies() {
@@ -477,7 +477,7 @@ fn repairing_is_logged_under_both_policies() {
     assert_eq!(repaired(rejoin::OnBroken::Keep).lines().collect::<Vec<_>>(), kept);
 }
 
-/// The same lines come from every path that repairs: a conversion, a conversation's view, and a turn.
+/// All code that repairs writes the same lines: a conversion, a conversation's view, and a turn.
 #[test]
 fn every_path_that_repairs_logs() {
     let orphan =
@@ -512,7 +512,7 @@ fn every_path_that_repairs_logs() {
     }
 }
 
-/// S2-22, B27: what was done is told issue by issue, not by comparing lengths.
+/// S2-22, B27: each change is logged separately, not only the difference in length.
 #[test]
 fn the_log_names_each_change() {
     let list = [
@@ -612,7 +612,7 @@ fn raw_content_and_odd_neighbours() {
     );
 }
 
-/// B3: a second result, a result after a later turn, and an id that is used again: each call has one result of its own.
+/// B3: a second result, a result after a later turn, and a reused id: each call has exactly its own result.
 #[test]
 fn ids_are_consumed() {
     let twice =
@@ -630,7 +630,7 @@ fn ids_are_consumed() {
     assert_eq!(sanitized(&reused), "u a[c1] rc1 u a[c1_2] rc1_2");
 }
 
-/// B30: under `keep`, what ran is never forgotten, so a model does not do it again.
+/// B30: under `keep`, a call that ran is never forgotten, so a model does not repeat it.
 #[test]
 fn what_ran_is_not_forgotten() {
     let list = [Message::user("deploy"), calls(&["c1", "c2"]), Message::tool("c1", "deployed to production")];
@@ -652,8 +652,7 @@ fn old_lists_load() {
     assert_eq!(testkit::refusals(rejoin::Dialect::OpenAiChat, mended.body.as_bytes()), []);
 }
 
-/// S2-41, S2-44: how much of what was said is still there after recovery, by how broken it was; and whatever is left can be
-/// sent without a 400.
+/// S2-41, S2-44: how much text survives recovery, by the kind of fault; the remainder can always be sent without a 400.
 #[test]
 fn how_much_context_survives() {
     let pair = |n: usize| {

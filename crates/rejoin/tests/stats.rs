@@ -1,4 +1,4 @@
-//! What conversations took, by the model that answered, and since when.
+//! The spending of conversations, by the answering model and by time.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -11,14 +11,14 @@ use rejoin::{
     providers::catalogue::Dollars,
     record::{
         Content,
-        content::{CallAt, Compacted, Context, Prune, TokenUsage, Turn, TurnState},
+        content::{CallAt, Compacted, Prune, RecordedContext, TokenUsage, Turn, TurnState},
     },
     stats::{Stats, Tally},
 };
 
 fn target(provider: &str, model: &str) -> Content {
     let target = format!(r#"{{"provider":"{provider}","model":"{model}"}}"#);
-    Content::Context(Context { system: None, tools: None, target: Some(Raw::new(target)) })
+    Content::Context(RecordedContext { target: Some(Raw::new(target)), ..RecordedContext::default() })
 }
 
 fn ended(input: u64, output: u64, cached: u64) -> Content {
@@ -40,7 +40,8 @@ fn stats(since: Option<Timestamp>) -> Stats {
     conversation.append(&Content::Turn(Turn::new(TurnState::Started, None)));
     conversation.say(Message::assistant("Fine."));
     conversation.append(&ended(500, 50, 0));
-    conversation.append(&Content::Prune(Prune { results: vec![CallAt { entry: said, block: 0 }] }));
+    conversation
+        .append(&Content::Prune(Prune { results: vec![CallAt { entry: said, block: 0 }], shortened: None }));
     conversation.append(&target("openai", "gpt-5"));
     let usage = Some(TokenUsage { input: 1_000_000, output: 0, ..TokenUsage::default() });
     let summary = Compacted { usage, model: Some("gpt-5-mini".into()), ..Compacted::new("They met.", None) };

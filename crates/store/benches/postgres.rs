@@ -1,7 +1,7 @@
-//! What PostgreSQL costs through the store, next to pgbench with the same statements. `cargo xtask bench postgres` runs it.
+//! The cost of PostgreSQL through the store, next to pgbench with the same statements. `cargo xtask bench postgres` runs it.
 //!
-//! The statements and their parameters are taken from the server's log of what the store sends, so pgbench always runs what the store
-//! runs. Both take turns on one server that syncs every commit (`fsync` and `synchronous_commit` are on).
+//! The statements and their parameters are taken from the server's log of the store's queries, so pgbench always runs what the
+//! store runs. Both take turns on one server that syncs every commit (`fsync` and `synchronous_commit` are on).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a benchmark may")]
 
@@ -163,7 +163,7 @@ impl<'s> Base<'s> {
     }
 }
 
-/// What a turn of one of the two came to.
+/// The result of one turn of either.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     /// How many times a second it was done.
@@ -235,7 +235,7 @@ fn with_parameters(statement: &str, mut text: impl FnMut(usize) -> String) -> St
     out + rest
 }
 
-/// The script that repeats an append: numbers go on as from the first of two appends to the second, everything else stays as it was.
+/// The script that repeats an append: numbers continue as from the first of two appends to the second, all else stays the same.
 fn append_script(first: &Sent, second: &Sent, after: Tail) -> (String, Vec<(String, String)>) {
     assert_eq!(first.statement, second.statement, "two appends are the same statement");
     let mut script = String::from(
@@ -243,7 +243,7 @@ fn append_script(first: &Sent, second: &Sent, after: Tail) -> (String, Vec<(Stri
     );
     let mut variables = vec![(String::from("fresh"), String::from("1"))];
     let mut texts = Vec::new();
-    // The tail that is expected is the one that the last append has set; it keeps its id and its hash.
+    // The expected tail is the one that the last append has set; it keeps its id and its hash.
     let before = [after.id.to_string(), escaped(after.hash.as_bytes())];
     let same: Vec<Option<&String>> = second
         .parameters
@@ -394,7 +394,7 @@ fn appends(base: &Base<'_>, clients: usize) {
                 let mut talk = Talk::new(made.get());
                 let header = talk.header();
                 let tail = store.append(talk.id, None, &[header]).unwrap();
-                // Sealing entries is not what is measured.
+                // Sealing entries must not be measured.
                 (talk.id, Some(tail), talk.messages(40_000 / clients).into_iter())
             })
             .collect();
@@ -405,7 +405,7 @@ fn appends(base: &Base<'_>, clients: usize) {
                 ControlFlow::Continue(())
             }
         });
-        // The rows for reports are work of the store's, too. They are made now, so that they do not disturb the other's turn.
+        // The rows for reports are also the store's work. Make them now, so that they do not disturb the other's turn.
         let begun = Instant::now();
         store.report().unwrap();
         reporting.borrow_mut().push(begun.elapsed().as_secs_f64() / TURN.as_secs_f64());
@@ -442,7 +442,7 @@ fn named(clients: usize) -> String {
     if clients == 1 { String::from("1 client") } else { format!("{clients} clients") }
 }
 
-/// Reads of a whole page, each client of its own conversation.
+/// Reads of a whole page, with a separate conversation for each client.
 fn reads(base: &Base<'_>, clients: usize) {
     let store = base.store();
     let ids: Vec<ConversationId> = (0..clients as u64)

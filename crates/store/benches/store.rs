@@ -1,6 +1,6 @@
-//! What storing costs, as ratios to the plainest way of doing the same. `cargo xtask bench store` runs it.
+//! The cost of storing, as ratios to the plainest way of doing the same. `cargo xtask bench store` runs it.
 //!
-//! Each line says what was measured, the two figures, their ratio, and the promise.
+//! Each line has the measurement, the two figures, their ratio, and the promise.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a benchmark may")]
 
@@ -215,7 +215,7 @@ fn load(folder: &Path) {
             }
             plain.push(begun.elapsed());
         }
-        // Apart from each other: what one leaves to the allocator, the other would pay for.
+        // Measure them separately: memory that one frees would be a cost for the other.
         for _ in 0..200 {
             let begun = Instant::now();
             let mut kept = Vec::with_capacity(COUNT);
@@ -275,7 +275,7 @@ fn lists(folder: &Path) {
     line("list, 100,000 next to 100", unit(many), unit(few), many / few, "≤ 3");
 }
 
-/// How long ripgrep takes to find something in a file, in microseconds; `grep`, where there is no ripgrep.
+/// How long ripgrep (or `grep` without it) takes to find a text in a file, in microseconds.
 fn grep(words: &str, file: &Path) -> (f64, &'static str) {
     for (program, by) in [("rg", "of ripgrep"), ("grep", "of grep (ripgrep is not installed)")] {
         let begun = Instant::now();

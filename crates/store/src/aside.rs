@@ -1,5 +1,5 @@
-//! Copies of damaged bytes, each in its own file beside the store. A copy is durable before the original is changed, and is never
-//! overwritten.
+//! Copies of damaged bytes, each in a separate file next to the store. A copy is durable before the original is changed, and is
+//! never overwritten.
 
 use std::{collections::HashSet, io, path::PathBuf};
 
@@ -21,7 +21,7 @@ impl Asides {
         Self { folder: PrivateFolder::inside(folder) }
     }
 
-    /// Copies bytes to a file, and returns its path. The same bytes twice are one file; no bytes are none.
+    /// Copies bytes to a file, and returns its path. Equal bytes share one file. Returns `None` if there are no bytes.
     pub(crate) fn keep(&self, owner: &str, bytes: &[u8]) -> StoreResult<Option<PathBuf>> {
         if bytes.is_empty() {
             return Ok(None);
@@ -30,14 +30,14 @@ impl Asides {
         let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("setting aside {}", path.display()));
         self.folder.make().map_err(failed())?;
-        // The name is a hash of the content, so no partial file may have it.
+        // The name is a hash of the content, so a file with that name must never be partial.
         let kept = match self.folder.has(&name).map_err(failed())? {
-            // Perhaps its folder could not be synced the last time.
+            // Sync again: the folder may not have been synced the last time.
             true => self.folder.open(&name).and_then(|_| self.folder.sync()),
             false => self.folder.create(&name, bytes),
         };
         match kept {
-            // Another process was faster.
+            // Another process created it first.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
             kept => kept.map_err(failed())?,
         }
@@ -63,7 +63,8 @@ impl Asides {
         Ok(names.filter(|name| name.starts_with(&beginning)).collect())
     }
 
-    /// The copies of an owner for which `holds` is true. A copy that a killed process did not finish is useless, and always included.
+    /// The copies of an owner that `holds` accepts. A copy that a killed process did not finish is useless, so it is always
+    /// included.
     pub(crate) fn holding(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<Vec<PathBuf>> {
         let names = self.names_holding(owner, holds)?;
         Ok(names.iter().map(|name| self.folder.path_of(name)).collect())
@@ -86,7 +87,7 @@ impl Asides {
         failed.map_or(Ok(names), Err)
     }
 
-    /// Removes the copies of an owner for which `holds` is true.
+    /// Removes the copies of an owner that `holds` accepts.
     pub(crate) fn forget(&self, owner: &str, holds: impl Fn(&[u8]) -> bool) -> io::Result<()> {
         let names = self.names_holding(owner, holds)?;
         for name in &names {
@@ -101,30 +102,30 @@ impl Asides {
     }
 }
 
-/// The content of an entry, to look for copies of it.
+/// The content of an entry, to find copies of it.
 #[derive(Debug)]
-pub(crate) struct Sought {
+pub(crate) struct ErasedContent {
     pub(crate) entry: EntryId,
     pub(crate) body: Raw,
 }
 
-/// Half the number of consecutive bytes that two texts must share, at least, to count as copies. There is little damage, and losing a
-/// bit of it is better than keeping a bit of what was erased.
+/// Half the number of consecutive bytes that two texts must share at least to count as copies. Damage is rare, and it is better to
+/// lose some of it than to keep some of the erased text.
 const RUN: usize = 12;
 
-impl Sought {
-    /// Whether bytes hold one of several entries.
+impl ErasedContent {
+    /// A test for bytes that contain one of several entries.
     pub(crate) fn any(sought: &[Self]) -> impl Fn(&[u8]) -> bool {
         |bytes| sought.iter().any(|sought| sought.is_in(bytes))
     }
 
-    /// Whether bytes hold the entry or a part of its content: a damaged copy may lack the id.
+    /// Whether bytes contain the entry or a part of its content: a damaged copy may lack the id.
     pub(crate) fn is_in(&self, bytes: &[u8]) -> bool {
         let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
         if holds(&self.entry.to_string()) || holds(&self.entry.as_uuid().simple().to_string()) {
             return true;
         }
-        // Only text between quotes is content; the rest is the same in every body.
+        // Only text between quotes is content; the rest is alike in all bodies.
         let runs = bytes.chunks_exact(RUN).filter(|run| !run.contains(&b'"'));
         let runs: HashSet<&[u8]> = runs.collect();
         !runs.is_empty() && self.body.as_str().as_bytes().windows(RUN).any(|window| runs.contains(window))

@@ -1,7 +1,7 @@
-//! What every kind of store is built from: `use crate::backend::*;`.
+//! The imports that every kind of store needs: `use crate::backend::*;`.
 
 pub(crate) use crate::{
-    aside::{Asides, Sought},
+    aside::{Asides, ErasedContent},
     digest::Digester,
     drafts::Drafts,
     error::{StoreError, StoreResult},
@@ -11,8 +11,8 @@ pub(crate) use crate::{
     open::{Access, Options},
     scan,
     store::{
-        Damage, Each, EachPiece, EachProblem, Erasure, Hit, Page, PartRead, Problem, ProgressHook, Query,
-        Search, Selected, Size, StoragePlace, Store, StoredItem, Verified,
+        Damage, EachProblem, Erasure, Hit, OnItem, OnPiece, Page, PartRead, Problem, ProgressHook, Query,
+        Search, Selection, Size, StoragePlace, Store, StoredItem, Verified,
     },
     summary::Summary,
 };

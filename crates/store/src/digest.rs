@@ -1,4 +1,4 @@
-//! What a store learns about an entry, so that it can list and search without understanding content.
+//! The facts about an entry with which a store can list and search without understanding content.
 
 use jiff::Timestamp;
 use rejoin_record::{Entry, Scope, Text};
@@ -8,32 +8,32 @@ use crate::{
     summary::{About, SessionState},
 };
 
-/// Creates a summarizer for a conversation: from its beginning, or from what [`Summarize::keep`] returned earlier.
+/// Creates a summarizer for a conversation: for its beginning, or continuing from the state that [`Summarize::keep`] returned.
 pub type Digester = fn(kept: Option<&str>) -> Box<dyn Summarize>;
 
-/// Follows a conversation entry by entry and tells a store what to list and to search for.
+/// Reads a conversation entry by entry, and tells a store the facts for lists and searches.
 pub trait Summarize: Send {
-    /// Takes the next entry, and returns what is to be known about it.
+    /// Takes the next entry, and returns the facts about it.
     fn add(&mut self, entry: &Entry) -> Digest;
 
-    /// The state of the conversation. None if it cannot be told from what was kept: then [`Summarize::review`] has to be called.
+    /// The state of the conversation. `None` if the kept state is not enough: then the caller must call [`Summarize::review`].
     fn state(&self) -> Option<SessionState>;
 
     /// Starts over with all entries of the conversation, in the order of appending.
     fn review(&mut self, entries: &[Entry]);
 
-    /// The rows for reports that follow from entries: from all of a conversation, or from its end. `key` is the key of the hashes of
+    /// The report rows that are derived from entries, which are a whole conversation or its end. `key` is the key for the hashes of
     /// arguments.
     fn report(&self, entries: &[Entry], key: &[u8; 32]) -> ReportRows {
         let _ = (entries, key);
         ReportRows::default()
     }
 
-    /// What is needed to continue from here. A store keeps it as it is and does not look into it.
+    /// The state with which a new summarizer can continue. A store keeps it unchanged and does not look into it.
     fn keep(&self) -> String;
 }
 
-/// A function of single entries is a summarizer without a state.
+/// A function of single entries is a summarizer without state.
 impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
     fn add(&mut self, entry: &Entry) -> Digest {
         self(entry)
@@ -50,36 +50,36 @@ impl<F: Fn(&Entry) -> Digest + Send> Summarize for F {
     }
 }
 
-/// What one entry adds to the [`Summary`](crate::Summary) of its conversation, and to the index.
+/// The facts that one entry adds to the [`Summary`](crate::Summary) of its conversation, and to the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Digest {
     /// A title for the conversation.
     pub title: Option<Title>,
-    /// Who answers from here on, where, and where the conversation comes from. What it names replaces what the summary had.
+    /// The provider, its address and the origin of the conversation from here on. Fields that are set replace those of the summary.
     pub about: About,
-    /// The id of the conversation that this one was forked from. The first one counts: a fork of a fork brings the older note
-    /// along.
+    /// The id of the conversation that this one was forked from. The first one counts, because a fork of a fork also contains the
+    /// older note.
     pub forked_from: Option<String>,
-    /// Who the conversation belongs to from here on, if the entry says so.
+    /// The owner's scope from here on, if the entry sets it.
     pub scope: Option<Scope>,
-    /// The time of the entry, if it counts for the age of the conversation.
+    /// The time of the entry; `None` if it does not count as activity.
     pub time: Option<Timestamp>,
     /// Whether the entry is a message.
     pub is_message: bool,
-    /// The text that a search looks through.
+    /// The text for searches; `None` if the entry has none.
     pub words: Option<Words>,
 }
 
 /// A title, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Title {
-    /// A title that a person or a program gave; the newest one counts.
+    /// A title that a person or a program set. The newest one counts.
     Given(String),
-    /// The beginning of a message; the first one counts, if no title was given.
-    Said(String),
+    /// The beginning of a message. The first one counts, if no title was set.
+    FromMessage(String),
 }
 
-/// The text of an entry, for a search.
+/// The text of an entry, for searches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
     /// The role of the speaker, such as `user`, or the kind of the text, such as `title`.

@@ -1,7 +1,7 @@
-//! Drafts of answers: the part of an answer that was already shown, kept in a file until the answer itself is recorded.
+//! Drafts of answers: the part of an answer that was already shown, kept in a file until the answer is recorded.
 //!
-//! A draft is written while a model speaks and removed once its message is durable. It is never synced: it has to survive a
-//! killed process, not a power cut. The store keeps its bytes and does not look into them.
+//! A draft is written while a model answers, and removed once its message is durable. It is never synced: it must survive a killed
+//! process, not a power cut. The store keeps its bytes and does not look into them.
 
 use std::{
     fs::{File, TryLockError},
@@ -29,7 +29,7 @@ impl Drafts {
         Self { folder: PrivateFolder::inside(folder), allows: Allowed::default() }
     }
 
-    /// The same folder, limited to the conversations that a function allows.
+    /// The same folder, limited to the conversations that `allows` accepts.
     pub(crate) fn limited(self, allows: Allows) -> Self {
         Self { allows: self.allows.and(allows), ..self }
     }
@@ -44,12 +44,12 @@ impl Drafts {
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
         self.folder.make_beside_store()?;
         let file = self.folder.make_new(&name).map_err(failed())?;
-        // Readers tell by this lock that the answer is still being written.
+        // The lock shows readers that the answer is still being written.
         files::lock(&file).map_err(failed())?;
         Ok(DraftFile { folder: self.folder.clone(), name, file, unwritten: Vec::new() })
     }
 
-    /// The bytes of a draft whose writer is gone; none if there is no draft, or if its writer is still alive.
+    /// The bytes of a draft whose writer is gone; `None` if there is no draft, or if its writer still runs.
     pub fn left_behind(&self, conversation: ConversationId) -> Option<Vec<u8>> {
         self.allows.check(conversation).ok()?;
         let file = self.folder.open(name(conversation)).ok()?;
@@ -61,7 +61,7 @@ impl Drafts {
         Some(bytes)
     }
 
-    /// The conversations that have a draft, whether its writer is alive or not.
+    /// The conversations that have a draft, whether its writer still runs or not.
     pub fn conversations(&self) -> Vec<ConversationId> {
         let names = self.folder.names().unwrap_or_default();
         let all = names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok());
@@ -93,18 +93,18 @@ fn remove(folder: &PrivateFolder, name: &str) -> StoreResult<()> {
     removed.map_err(StoreError::io(format!("removing {}", folder.path_of(name).display())))
 }
 
-/// A draft that is being written. Dropping it leaves the file where it is.
+/// A draft that is being written. Dropping it keeps the file.
 #[derive(Debug)]
 pub struct DraftFile {
     folder: PrivateFolder,
     name: String,
     file: File,
-    /// Bytes that the disk did not take yet. They go before anything newer, so the file never has a hole.
+    /// Bytes that could not be written yet. They are written before newer ones, so the file never has a hole.
     unwritten: Vec<u8>,
 }
 
 impl DraftFile {
-    /// Appends bytes, without syncing. Bytes that do not fit are kept and tried again with the next ones.
+    /// Appends bytes without syncing. Bytes that cannot be written are kept, and tried again with the next ones.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unwritten.extend_from_slice(bytes);
         let mut written = 0;
@@ -123,7 +123,7 @@ impl DraftFile {
         done
     }
 
-    /// Removes the draft: what it holds is recorded.
+    /// Removes the draft, because its answer is recorded.
     pub fn remove(self) -> StoreResult<()> {
         let Self { folder, name, file, .. } = self;
         drop(file);

@@ -18,7 +18,7 @@ pub enum StoreError {
     /// There is no such entry.
     #[error("the conversation has no entry {0}")]
     NoSuchEntry(EntryId),
-    /// There is no store at that path.
+    /// There is no store at this path.
     #[error("there is no store at {0}")]
     Missing(PathBuf),
     /// Another writer appended since the caller last looked.
@@ -43,7 +43,7 @@ pub enum StoreError {
         /// The newest schema that this version knows.
         known: i64,
     },
-    /// It holds a trigger or a view, which would act when the store is read or written. A store of rejoin has none.
+    /// The database contains a trigger or a view, which could act when the store is read or written. rejoin's stores contain none.
     #[error("the store is refused: {0}")]
     Refused(String),
     /// A part of the store cannot be read.
@@ -54,21 +54,21 @@ pub enum StoreError {
         /// What is wrong.
         why: String,
     },
-    /// A handle that is limited to a scope was to write something that belongs to another, or to change the whole store.
+    /// A handle that is limited to a scope tried to write something that belongs to another scope, or to change the whole store.
     #[error(
         "what is to be written belongs to another scope than the one this handle is limited to, or to none"
     )]
     OutOfScope,
-    /// The store has no option of that name.
+    /// The store has no option with this name.
     #[error("the store has no option `{0}`")]
     NoSuchOption(String),
-    /// The caller handed in entries that do not follow each other.
+    /// The caller passed entries that do not follow each other.
     #[error("the entries do not follow each other: {0}")]
     BrokenBatch(&'static str),
     /// The operating system refused.
     #[error("{what}: {why}")]
     Io {
-        /// What failed.
+        /// The operation that failed.
         what: String,
         /// The system's error.
         why: io::Error,
@@ -76,19 +76,19 @@ pub enum StoreError {
     /// A database server refused, or cannot be reached.
     #[error("{what}: {why}")]
     Server {
-        /// What failed.
+        /// The operation that failed.
         what: &'static str,
         /// The server's own message, or that of the connection.
         why: String,
         /// What a person can do about it.
         hint: &'static str,
-        /// Whether it is about the server, and not about the entries: they can be saved later.
+        /// Whether the cause is the server and not the entries, so that they can be saved later.
         unwritable: bool,
     },
     /// The database refused.
     #[error("{what}: {why}")]
     Database {
-        /// What failed.
+        /// The operation that failed.
         what: &'static str,
         /// SQLite's own message.
         why: String,
@@ -105,13 +105,13 @@ fn moved(found: Option<&Tail>) -> String {
 }
 
 impl StoreError {
-    /// An error of the system, with what was tried.
+    /// Makes an error of the system, with the operation that failed.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |why| Self::Io { what, why }
     }
 
-    /// Whether stored data is damaged, as opposed to a failing disk or a mistake of the caller.
+    /// Whether stored data is damaged, as opposed to a failing disk or a wrong call.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }
@@ -135,8 +135,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the store could not be written although the entries are valid: the conversation can continue in memory and be saved
-    /// later.
+    /// Whether the store could not be written although the entries are valid. The conversation can then continue in memory and be
+    /// saved later.
     pub fn is_unwritable(&self) -> bool {
         match self {
             Self::ReadOnly(_) | Self::Io { .. } | Self::Missing(_) => true,

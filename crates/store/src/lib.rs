@@ -1,11 +1,11 @@
 //! Storage of conversations.
 //!
-//! A [`Store`] keeps entries and gives them back byte for byte. Entries are appended after an expected tail and are durable when
-//! `append` returns. A store knows envelopes, hashes and order, and does not interpret content: titles, states and search words
+//! A [`Store`] keeps entries and returns them byte for byte. Entries are appended after an expected tail and are durable when
+//! `append` returns. A store knows envelopes, hashes and order, but does not interpret content: titles, states and search words
 //! come from a [`Digester`] that the caller provides.
 //!
-//! `sqlite/`, `jsonl/`, `postgres/` and `memory` implement the trait and pass one suite of tests. To add a store, add a folder and a line in
-//! `open.rs`.
+//! `sqlite/`, `jsonl/`, `postgres/` and `memory` implement the trait and pass one shared test suite. To add a store, add a folder
+//! and a line in `open.rs`.
 
 mod aside;
 mod backend;
@@ -43,10 +43,10 @@ pub use probe::try_writing;
 pub use report::{AnsweredCall, CallRow, FunctionColumns, MessageRow, ReportRows};
 pub use scope::{ScopeError, ScopeFilter};
 pub use scoped::Scoped;
-pub use spool::{LeftUnsaved, Spool, Spooled, has_unsaved};
+pub use spool::{Spool, Spooled, UnsavedEntries, has_unsaved};
 pub use store::{
-    Cursor, Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Excerpt, Hit, Page, PartRead, Problem,
-    Progress, ProgressHook, Query, Search, Selected, Size, StoragePlace, Store, StoreOption, StoredItem,
-    Verified,
+    Cursor, Damage, EachProblem, EnableOutcome, Erasure, Excerpt, Hit, OnItem, OnPiece, Page, PartRead,
+    Problem, Progress, ProgressHook, Query, Search, Selection, Size, StoragePlace, Store, StoreOption,
+    StoredItem, Verified,
 };
 pub use summary::{About, Filter, OWN_AGENT, SessionState, Summary};

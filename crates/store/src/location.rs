@@ -10,7 +10,7 @@ use rejoin_record::hash;
 
 use crate::spool;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
     /// One SQLite file.
@@ -19,12 +19,11 @@ pub enum Location {
     Jsonl(PathBuf),
     /// A PostgreSQL database.
     Postgres(Address),
-    /// In memory: gone when the process ends.
+    /// In the memory of this process only.
     Memory,
 }
 
-/// The address of a PostgreSQL database. `PG*` variables and `.pgpass` fill in what it
-/// leaves out. It is printed without secrets.
+/// The address of a PostgreSQL database. `PG*` variables and `.pgpass` fill in missing parts. Printing it shows no secrets.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     given: String,
@@ -37,26 +36,26 @@ impl Address {
         &self.given
     }
 
-    /// The folder on this machine for what is not in the database: drafts of answers, and entries that could not be saved.
+    /// The folder on this machine for data that is not in the database: drafts of answers, and entries that could not be saved.
     pub fn beside(&self) -> Option<&Path> {
         self.beside.as_deref()
     }
 
-    /// The same address, with a folder on this machine. Each address gets a folder of its own in it.
+    /// The same address, with a folder on this machine. Inside `folder`, each address gets a separate subfolder.
     #[must_use]
     pub fn with_folder(mut self, folder: &Path) -> Self {
-        // Two addresses that look alike without users and options may be two databases. A password makes no difference: what was said under a
-        // wrong or an old one is saved with the right one.
+        // Two addresses that look alike without users and options may be two databases, so the name depends on them. It does not
+        // depend on the password: entries that failed to save with a wrong or old password are saved with the right one.
         self.beside = Some(folder.join(folder_name(&without_password(&self.given))));
         self
     }
 
-    /// Moves the folder of an earlier version to its new name. If there is one under that name already, only what waits for the server is
-    /// moved, so that it is delivered.
+    /// Moves the folder of an earlier version to its new name. If the new name is taken, only the entries that wait for the server
+    /// are moved, so that they are delivered.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
     pub(crate) fn adopt_former_folder(&self) {
         let Some(beside) = &self.beside else { return };
-        // It was named after the whole address.
+        // Earlier versions named it after the whole address.
         let former = beside.with_file_name(folder_name(&self.given));
         if former == *beside || !former.is_dir() {
             return;
@@ -69,7 +68,7 @@ impl Address {
     }
 }
 
-/// Moves the files of a folder to another one, except those that are there already.
+/// Moves the files of a folder to another one, except those that already exist there.
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
 fn move_files(from: &Path, to: &Path) -> std::io::Result<()> {
     if !from.is_dir() {
@@ -86,7 +85,7 @@ fn move_files(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The name of the folder of an address, among those of other addresses.
+/// The name of an address's folder, which distinguishes it from other addresses.
 fn folder_name(address: &str) -> String {
     let plain: String = hidden(address)
         .chars()
@@ -101,7 +100,7 @@ impl fmt::Display for Address {
         let hidden = hidden(&self.given);
         let Some((bare, _)) = hidden.split_once('?') else { return f.write_str(&hidden) };
         f.write_str(bare)?;
-        // These say which database it is and are no secrets.
+        // These identify the database and are not secret.
         let shown = ["host=", "hostaddr=", "port=", "dbname=", "user=", "sslmode=", "sslrootcert="];
         let query = self.given.split_once('?').map_or("", |(_, query)| query);
         let pairs = query.split('&').filter(|pair| shown.iter().any(|name| pair.starts_with(name)));
@@ -129,7 +128,7 @@ pub struct LocationError {
 }
 
 impl Location {
-    /// The same location, with a folder on this machine for what a database server does not keep.
+    /// The same location, with a folder on this machine for data that a database server does not keep.
     #[must_use]
     pub fn with_folder(self, folder: &Path) -> Self {
         match self {
@@ -164,7 +163,7 @@ impl FromStr for Location {
     }
 }
 
-/// An address as it may be shown: recognisable, but without user name, password and the values in its query.
+/// An address for display: recognisable, but without user name, password and the values in its query.
 pub fn hidden(address: &str) -> String {
     let (rest, fragment) = address.split_once('#').map_or((address, ""), |(rest, _)| (rest, "#***"));
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
@@ -174,8 +173,8 @@ pub fn hidden(address: &str) -> String {
     let query = query.map_or_else(String::new, |query| {
         format!("?{}", query.split('&').map(value).collect::<Vec<_>>().join("&"))
     });
-    // A slash, a question mark or a hash sign in a password should have been written as %2F, %3F or %23. Where it was not, the
-    // password seems to end there: what follows the colon is no port.
+    // A slash, a question mark or a hash sign in a password should have been written as %2F, %3F or %23. If it was not, the
+    // password seems to end there: the text after the colon is not a port.
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_cut =
         !authority.contains('@') && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
@@ -187,13 +186,13 @@ pub fn hidden(address: &str) -> String {
     format!("{scheme}{authority}{path}{query}{fragment}")
 }
 
-/// An address without its password, wherever it is written.
+/// An address without its password, in any of the places where it can be written.
 fn without_password(address: &str) -> String {
     let (scheme, rest) = address.find("://").map_or(("", address), |at| address.split_at(at + 3));
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let authority = &rest[..end];
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    // As in `hidden`: a password may contain what should have been escaped.
+    // As in `hidden`: a password may contain characters that should have been escaped.
     let is_cut =
         !authority.contains('@') && authority.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
     let at = if is_cut { rest.rfind('@') } else { authority.rfind('@') };
@@ -236,7 +235,7 @@ mod tests {
         assert!(!format!("{database:?}").contains("secret"));
     }
 
-    /// What waits for a server is found again when the password is another one, and only then.
+    /// Entries that wait for a server are found again after a change of the password, and of nothing else.
     #[test]
     fn the_folder_of_an_address_does_not_depend_on_its_password() {
         let folder = |address: &str| match address.parse::<Location>().unwrap().with_folder(Path::new("/x")) {
@@ -259,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Entries that an earlier version left under its own name of the folder wait under the new one.
+    /// Entries that an earlier version left under its own name of the folder are found under the new one.
     #[test]
     fn what_waits_in_a_renamed_folder_is_found() {
         let folder = tempfile::tempdir().unwrap();
@@ -283,7 +282,7 @@ mod tests {
         put("two.unsaved");
         address.adopt_former_folder();
         assert!(has("one.unsaved") && has("two.unsaved"));
-        // A file that is there already stays, and so does the other.
+        // An existing file stays, and so does the other one.
         std::fs::write(new.join(spool::FOLDER).join("three.unsaved"), "newer").unwrap();
         put("three.unsaved");
         address.adopt_former_folder();

@@ -1,5 +1,5 @@
-//! One writer per conversation: an operating system lock, which is released when its process is killed, on a file that names the
-//! holder.
+//! Allows one writer per conversation, by an operating system lock on a file that names the holder. The lock is released even if
+//! its process is killed.
 
 use std::{
     fmt,
@@ -19,24 +19,24 @@ use crate::{
     files::{self, PrivateFolder},
 };
 
-/// Locks a mutex. A thread that panicked left its content as it was before or after a change.
+/// Locks a mutex, even after a panic of its holder: its content is then as before or after a change, never in between.
 pub(crate) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who writes to a conversation.
+/// The process that writes to a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holder {
     /// The id of the process.
     pub pid: u32,
-    /// The command that it runs.
+    /// The command or program name to show to other processes.
     pub command: String,
     /// When it took the lock, as RFC 3339.
     pub since: String,
 }
 
 impl Holder {
-    /// This process, running that command.
+    /// This process, running `command`.
     pub fn this(command: impl Into<String>, since: jiff::Timestamp) -> Self {
         Self { pid: std::process::id(), command: command.into(), since: format!("{since:.0}") }
     }
@@ -68,7 +68,7 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == 0 {
-            // It has the lock and has not written its name yet.
+            // It holds the lock but has not written its name yet.
             return f.write_str("a process that has just started");
         }
         write!(f, "process {}", self.pid)?;
@@ -84,17 +84,17 @@ impl fmt::Display for Holder {
 
 /// The right to write to a conversation, until it is dropped.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "held for what happens when it is dropped")] Held);
+pub struct Lock(#[allow(dead_code, reason = "held for what happens when it is dropped")] HeldLock);
 
 #[cfg(feature = "postgres")]
 impl From<crate::postgres::Lease> for Lock {
     fn from(lease: crate::postgres::Lease) -> Self {
-        Self(Held::Lease(lease))
+        Self(HeldLock::Lease(lease))
     }
 }
 
 #[derive(Debug)]
-enum Held {
+enum HeldLock {
     File {
         folder: PrivateFolder,
         name: String,
@@ -109,10 +109,10 @@ enum Held {
     Lease(crate::postgres::Lease),
 }
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         match self {
-            // The name goes before the lock: a process that waits for the lock then sees that its file is gone.
+            // Remove the name before the lock: a process that waits for the lock then sees that its file is gone.
             Self::File { folder, name, file } => {
                 let _ = folder.remove(&*name);
                 let _ = file.unlock();
@@ -142,8 +142,8 @@ impl Locks {
         self.folder.make_beside_store()?;
         let name = format!("{conversation}.lock");
         let failed = |what: &str| StoreError::io(format!("{what} {}", self.folder.path_of(&name).display()));
-        // A holder removes its file at the end. A process that opened the file just before has then locked a file without a name, and
-        // tries again.
+        // A holder removes its file at the end. A process that opened the file just before that then locks a file without a name,
+        // and tries again.
         loop {
             let mut file = self.folder.open_or_make(&name).map_err(failed("opening"))?;
             match file.try_lock() {
@@ -158,7 +158,7 @@ impl Locks {
             if !self.folder.is_named(&file, &name) {
                 continue;
             }
-            // A file with a second name is not ours alone: remove this name, and leave the file unchanged.
+            // A file with a second name is not ours alone: remove this name and leave the file unchanged.
             if file.metadata().is_ok_and(|metadata| files::names(&metadata) > 1) {
                 self.folder.remove(&name).map_err(failed("removing"))?;
                 continue;
@@ -167,14 +167,14 @@ impl Locks {
                 .set_len(0)
                 .and_then(|()| file.rewind())
                 .and_then(|()| file.write_all(holder.to_json().as_bytes()));
-            // On a full disk the name has no room; the lock holds all the same.
+            // On a full disk the name cannot be written; the lock holds nevertheless.
             let _ = named;
-            return Ok(Lock(Held::File { folder: self.folder.clone(), name, file }));
+            return Ok(Lock(HeldLock::File { folder: self.folder.clone(), name, file }));
         }
     }
 }
 
-/// The longest description of a holder that is read: a process, a command and a time.
+/// The longest description of a holder that is read, in bytes: a process id, a command and a time.
 const HOLDER_BYTES: u64 = 64 * 1024;
 
 /// Locks in memory.
@@ -190,6 +190,6 @@ impl MemoryLocks {
             return Err(StoreError::Locked(holder.clone()));
         }
         held.push((conversation, holder.clone()));
-        Ok(Lock(Held::Memory { held: Arc::clone(&self.held), conversation }))
+        Ok(Lock(HeldLock::Memory { held: Arc::clone(&self.held), conversation }))
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     location::Location,
     lock::{Holder, Lock, MemoryLocks},
     scan,
-    store::{Each, EachProblem, Erasure, Hit, Page, Query, Search, Size, Store, StoredItem, Verified},
+    store::{EachProblem, Erasure, Hit, OnItem, Page, Query, Search, Size, Store, StoredItem, Verified},
     summary::Summary,
 };
 
@@ -89,7 +89,7 @@ impl Store for Memory {
         }
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
         for entry in self.entries(conversation)?.into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX))
         {
             if each(StoredItem::Entry(entry)).is_break() {

@@ -15,12 +15,12 @@ use crate::{
     store::Store,
 };
 
-/// What a store is opened for.
+/// The purpose for which a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// To read an existing store. Nothing is created or changed.
+    /// Read an existing store. Nothing is created or changed.
     Read,
-    /// To read and write. A store that does not exist is created.
+    /// Read and write. A missing store is created.
     #[default]
     Write,
 }
@@ -28,16 +28,16 @@ pub enum Access {
 /// How to open a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Whether the store is written.
+    /// Whether the store may be written.
     pub access: Access,
-    /// The function that says what an entry is about.
+    /// The function that derives the facts about entries.
     pub digester: Digester,
 }
 
 /// Opens a store. Its folder may be a symbolic link; links inside the folder are refused.
 ///
 /// # Errors
-/// [`StoreError::Missing`] if it is opened to be read and does not exist; otherwise why it cannot be opened.
+/// [`StoreError::Missing`] if it is opened for reading and does not exist; otherwise the reason why it cannot be opened.
 pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>> {
     refuse_unreadable(location)?;
     Ok(match location {
@@ -58,7 +58,7 @@ pub fn open(location: &Location, options: Options) -> StoreResult<Box<dyn Store>
     })
 }
 
-/// Reads the tables in which a chat bot keeps its history: see `postgres/tables.rs`.
+/// Reads the tables in which some chat bots keep their history: see `postgres/tables.rs`.
 ///
 /// # Errors
 /// If the database cannot be read, or has no such table.
@@ -72,12 +72,12 @@ pub fn each_history(address: &crate::location::Address, each: &mut dyn FnMut(Str
     }
 }
 
-/// The reason why a build cannot use a server.
+/// The reason why this build cannot use a server.
 #[cfg(not(feature = "postgres"))]
 const NO_POSTGRES: &str = "this build of rejoin has no PostgreSQL (it needs the feature `postgres`)";
 
-/// Refuses a database that may not be read, and a pipe or a device in its place, which could block without end. SQLite's own error would
-/// not say why, and without its log a database would seem to have lost entries.
+/// Refuses a database that this user may not read, and a pipe or a device in its place, which could block for ever. SQLite's own
+/// error would not name the cause; and without its log, a database would seem to have lost entries.
 fn refuse_unreadable(location: &Location) -> StoreResult<()> {
     let Location::Sqlite(path) = location else { return Ok(()) };
     for path in [path.clone(), files::with_end(path, "-wal")] {

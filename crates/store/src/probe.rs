@@ -11,10 +11,10 @@ use crate::{
     location::Location,
 };
 
-/// The bytes that are written to try a folder: more than a block, so that a full disk is noticed.
+/// How many bytes are written to test a folder: more than a block, so that a full disk is noticed.
 const BYTES: usize = 64 * 1024;
 
-/// Writes to a store and undoes it, so that nothing changes. If there is no store, none is created: its folder is tried instead.
+/// Writes to a store and undoes it. If there is no store, none is created: its folder is tested instead.
 pub fn try_writing(location: &Location) -> StoreResult<()> {
     match location {
         Location::Sqlite(path) if files::is_there(path)? => {
@@ -37,11 +37,11 @@ fn try_folder(folder: &Path) -> StoreResult<()> {
     let name = format!(".rejoin-{}", std::process::id());
     let failed = || StoreError::io(format!("writing to {}", folder.display()));
     let folder = PrivateFolder::new(&folder);
-    // A killed process with the same id may have left one.
+    // A killed process with the same id may have left such a file.
     let mut file = folder.remove(&name).and_then(|_| folder.make_new(&name)).map_err(failed())?;
     let written = file.write_all(&[0; BYTES]).and_then(|()| file.sync_all());
     drop(file);
-    // Remove it, whether it could be written or not.
+    // Remove it, whether writing succeeded or not.
     let removed = folder.remove(&name).map(drop);
     written.and(removed).map_err(failed())
 }

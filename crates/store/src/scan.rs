@@ -1,5 +1,5 @@
-//! Summaries, lists, search and verification by reading all entries, and checks of what is appended. Slow and always right: tests compare
-//! the index with it.
+//! Summaries, lists, search and verification by reading all entries, and the checks of appended entries. It is slow but always
+//! right: tests compare the index with it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,7 +17,7 @@ use crate::{
     digest::{Digester, Words},
     error::{StoreError, StoreResult},
     store::{
-        Cursor, Each, EachProblem, Excerpt, Hit, Page, Problem, Query, Search, StoragePlace, Store,
+        Cursor, EachProblem, Excerpt, Hit, OnItem, Page, Problem, Query, Search, StoragePlace, Store,
         StoredItem, Verified,
     },
     summary::{Summary, Tally},
@@ -41,11 +41,11 @@ pub(crate) fn check_batch(after: Option<Tail>, entries: &[Entry]) -> StoreResult
     Ok(())
 }
 
-/// The `seq` and the hash of an entry's parent; none for a header.
+/// The `seq` and the hash of an entry's parent; `None` for a header.
 pub(crate) type Parent = Option<(u64, Hash)>;
 
-/// Checks that entries after a tail are sealed onto their parents: otherwise they could not be read again. `stored` looks up parents that
-/// are neither the tail nor among the entries. Returns the parent of each.
+/// Checks that entries after a tail are sealed onto their parents: otherwise they could not be read later. `stored` looks up
+/// parents that are neither the tail nor among the entries. Returns the parent of each entry.
 pub(crate) fn check_seals(
     tail: Option<Tail>,
     entries: &[Entry],
@@ -71,14 +71,15 @@ pub(crate) fn check_seals(
     Ok(parents)
 }
 
-/// The number of entries, from the first one, that are already stored, given what is stored in their place. None if something else is.
+/// How many of the entries, counted from the first, are already stored, if `stored` are the entries after the tail. `None` if those
+/// differ.
 pub(crate) fn already(stored: &[(EntryId, Hash)], entries: &[Entry]) -> Option<usize> {
     let same =
         stored.iter().zip(entries).all(|((id, hash), entry)| *id == entry.id() && *hash == entry.hash());
     (same && stored.len() <= entries.len()).then_some(stored.len())
 }
 
-/// The doubt about an entry whose body is sound but whose parent is lost. Its hash covers the parent's, so it cannot be checked.
+/// The doubt about an entry with a sound body whose parent is lost. Its hash covers the parent's hash, so it cannot be checked.
 pub(crate) fn unproven(entry: EntryId) -> String {
     format!("the entry before {entry} is lost, so nothing proves that its time is unchanged")
 }
@@ -100,7 +101,7 @@ pub(crate) fn in_two_threads<T: Send, R: Send>(
                 if batch.len() < AT_ONCE {
                     return ControlFlow::Continue(());
                 }
-                // If the other thread has stopped, enough was read.
+                // If the other thread has stopped, it needs no more.
                 let sent = send.send(std::mem::replace(&mut batch, Vec::with_capacity(AT_ONCE)));
                 if sent.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
@@ -122,7 +123,7 @@ pub(crate) fn summary(
     tally(store, conversation, digester).map(Tally::into_summary)
 }
 
-/// The same, with what its state depends on.
+/// The summary of a conversation, with the kept state of its digester.
 pub(crate) fn tally(
     store: &dyn Store,
     conversation: ConversationId,
@@ -140,10 +141,10 @@ pub(crate) fn tally(
     Ok(tally)
 }
 
-/// The entries of a conversation that can be read, up to a `seq`. `read` reads the whole conversation.
+/// The readable entries of a conversation, up to a `seq`. `read` reads the whole conversation.
 pub(crate) fn entries(
     newest: u64,
-    read: impl FnOnce(Each<'_>) -> StoreResult<()>,
+    read: impl FnOnce(OnItem<'_>) -> StoreResult<()>,
 ) -> StoreResult<Vec<Entry>> {
     let mut entries = Vec::new();
     read(&mut |item| match item {
@@ -160,7 +161,7 @@ pub(crate) fn entries(
 /// The most entries that are read to check the beginning of a conversation.
 const BEGINNING: u64 = 8;
 
-/// Whether the header or the first message of a conversation cannot be read. Costs a few entries, however long it is.
+/// Whether the header or the first message of a conversation cannot be read. Reads only a few entries, however long it is.
 pub(crate) fn beginning_is_damaged(store: &dyn Store, conversation: ConversationId) -> StoreResult<bool> {
     let (mut damaged, mut next) = (false, 0);
     store.read(conversation, 0, &mut |item| {
@@ -213,8 +214,8 @@ pub(crate) fn page(mut all: Vec<Summary>, query: &Query) -> Page {
     Page { conversations: all, total, next }
 }
 
-/// The parts of a query: each is a word or a phrase, and whether it is only a prefix. Words beyond the limit ([`limits::QUERY_WORDS`]) are
-/// left out.
+/// The parts of a query. Each is a word or a phrase, with whether it may be only a prefix. Words beyond the limit
+/// ([`limits::QUERY_WORDS`]) are left out.
 pub(crate) fn parts(words: &str) -> Vec<(Vec<String>, bool)> {
     let mut left = limits::QUERY_WORDS;
     let mut parts = all_parts(words);
@@ -243,12 +244,12 @@ pub(crate) fn all_parts(words: &str) -> Vec<(Vec<String>, bool)> {
     words.filter(|(words, _)| !words.is_empty()).collect()
 }
 
-/// The words of a text, folded as a search compares them.
+/// The words of a text, folded in the way in which searches compare them.
 pub(crate) fn tokens(text: &str) -> Vec<String> {
     spans(text).into_iter().map(|(start, end)| text[start..end].to_lowercase()).collect()
 }
 
-/// The positions of the words of a text. In scripts without spaces every character is a word.
+/// The positions of the words of a text. In scripts that write no spaces, every character is a word.
 pub(crate) fn spans(text: &str) -> Vec<(usize, usize)> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut open = false;
@@ -270,7 +271,7 @@ pub(crate) fn spans(text: &str) -> Vec<(usize, usize)> {
     spans
 }
 
-/// Whether a character belongs to a script that does not put spaces between words.
+/// Whether a character belongs to a script that writes no spaces between words.
 pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
@@ -280,8 +281,8 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 /// The number of characters before and after a hit in an excerpt.
 const AROUND: usize = 60;
 
-/// The part of a text around the first hit, with every hit in it marked, and the number of hits. None if a part of the query does not
-/// occur.
+/// The part of a text around the first hit, with every hit in it marked, and the number of hits. `None` if some part of the query
+/// does not occur.
 pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Excerpt, usize)> {
     let spans = spans(text);
     let words: Vec<String> = spans.iter().map(|(start, end)| text[*start..*end].to_lowercase()).collect();
@@ -330,7 +331,7 @@ pub(crate) fn excerpt(text: &str, parts: &[(Vec<String>, bool)]) -> Option<(Exce
     Some((Excerpt { pieces }, hits.len()))
 }
 
-/// The beginning of a text, with nothing marked.
+/// The beginning of a text, without marks.
 pub(crate) fn beginning(text: &str) -> Excerpt {
     let mut piece: String = text.chars().take(AROUND * 3).collect();
     if piece.len() < text.len() {
@@ -339,7 +340,7 @@ pub(crate) fn beginning(text: &str) -> Excerpt {
     Excerpt { pieces: vec![(piece, false)] }
 }
 
-/// Searches by reading everything.
+/// Searches by reading all entries.
 pub(crate) fn search(
     store: &dyn Store,
     conversations: &[ConversationId],
@@ -362,7 +363,7 @@ pub(crate) fn search(
             }
             ControlFlow::Continue(())
         });
-        // It may have been deleted a moment ago.
+        // The conversation may have been deleted a moment ago.
         if !matches!(read, Err(StoreError::NotFound(_))) {
             read?;
         }
@@ -377,7 +378,7 @@ pub(crate) fn search(
     Ok(found)
 }
 
-/// An entry as a hit, without a title; none if a part of the query does not occur in its words.
+/// An entry as a hit, without a title; `None` if some part of the query does not occur in its words.
 pub(crate) fn hit(
     conversation: ConversationId,
     entry: &Entry,
@@ -399,7 +400,7 @@ pub(crate) fn hit(
     })
 }
 
-/// Puts the best hits first, and leaves out those beyond a limit.
+/// Sorts the hits, best first, and drops those beyond a limit.
 pub(crate) fn rank(found: &mut Vec<Hit>, limit: usize) {
     found.sort_by(|a, b| {
         let place = |hit: &Hit| (hit.conversation, hit.seq);
@@ -408,7 +409,7 @@ pub(crate) fn rank(found: &mut Vec<Hit>, limit: usize) {
     found.truncate(limit);
 }
 
-/// Re-hashes one conversation and hands out each problem.
+/// Verifies the hashes of one conversation, and passes each problem to `each`.
 pub(crate) fn verify_one(
     store: &dyn Store,
     conversation: ConversationId,
@@ -423,7 +424,7 @@ pub(crate) fn verify_one(
     })
 }
 
-/// The same for a store that knows the place of each entry: `read` hands out everything, with its place.
+/// Verifies a conversation in a store that knows the place of each entry: `read` passes every item with its place.
 pub(crate) fn verify_with(
     conversation: ConversationId,
     each: EachProblem<'_>,
@@ -434,7 +435,7 @@ pub(crate) fn verify_with(
     read(&mut |place, item| match item {
         StoredItem::Entry(entry) => {
             places.insert(entry.id(), place);
-            // Reading has checked the bodies; of a long conversation they need not all be in memory.
+            // Reading has verified the bodies, so a long conversation need not keep them all in memory.
             entries.push(if entry.envelope().seq > 0 { entry.erased() } else { entry });
         }
         StoredItem::Damage(damage) => {
@@ -448,7 +449,7 @@ pub(crate) fn verify_with(
         }
     })?;
     for discrepancy in verify_order(&entries) {
-        // Damage leaves gaps. They are reported once, with the damage.
+        // Damage leaves gaps. They are reported only once, with the damage.
         let follows = matches!(
             discrepancy,
             Discrepancy::Sequence { .. } | Discrepancy::NoParent { .. } | Discrepancy::NoHeader
@@ -467,7 +468,7 @@ pub(crate) fn verify_with(
         let place = place.unwrap_or(StoragePlace::Store);
         each(Problem { conversation: Some(conversation), place, what: discrepancy.to_string(), torn: false });
     }
-    // The conversation is found by its id, which the header must confirm.
+    // The conversation was found by its id, which the header must confirm.
     if let Some(Content::Header(header)) = entries.first().map(Content::of)
         && header.conversation != conversation
     {

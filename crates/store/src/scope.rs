@@ -1,13 +1,13 @@
-//! Chooses conversations by their scope.
+//! Selects conversations by their scope.
 //!
-//! A conversation names its [`Scope`] in a `meta` entry; stores learn it from the [`Digest`](crate::Digest) and index it.
-//! [`Scoped`](crate::Scoped) is a handle that sees one scope only.
+//! A conversation records its [`Scope`] in a `meta` entry; stores learn it from the [`Digest`](crate::Digest) and index it.
+//! [`Scoped`](crate::Scoped) is a handle that sees only one scope.
 
 use std::{fmt, str::FromStr};
 
 use rejoin_record::Scope;
 
-/// Which scopes are meant. A part that is not given admits any value; one that is given and empty admits only scopes without it.
+/// A condition on scopes. A part that is `None` admits any value; an empty part admits only scopes without that part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeFilter {
     /// The user.
@@ -33,7 +33,7 @@ impl ScopeFilter {
         *self == Self::OPEN
     }
 
-    /// The parts that are given, in the order of [`Scope::PARTS`].
+    /// The parts, in the order of [`Scope::PARTS`]; `None` for those that admit any value.
     pub fn parts(&self) -> [Option<&str>; 3] {
         [self.user.as_deref(), self.channel.as_deref(), self.thread.as_deref()]
     }
@@ -46,7 +46,7 @@ impl ScopeFilter {
             .all(|(wanted, found)| wanted.is_none_or(|wanted| wanted == found))
     }
 
-    /// The filter that admits what both admit; none if that is nothing.
+    /// The filter that admits what both admit; `None` if they have nothing in common.
     pub fn and(&self, other: &Self) -> Option<Self> {
         let both = |one: &Option<String>, other: &Option<String>| match (one, other) {
             (Some(one), Some(other)) if one != other => None,
@@ -59,14 +59,14 @@ impl ScopeFilter {
         })
     }
 
-    /// The scope of a conversation that is begun here: the parts that are given.
+    /// The scope of a new conversation under this filter: the parts that are set.
     pub fn new_scope(&self) -> Scope {
         let [user, channel, thread] = self.parts().map(|part| part.unwrap_or_default().to_owned());
         Scope { user, channel, thread }
     }
 }
 
-/// Why a text names no scope.
+/// Why a text is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// A part has no `=`.
@@ -78,12 +78,12 @@ pub enum ScopeError {
     /// A part is named twice.
     #[error("`{0}` is named twice")]
     Twice(&'static str),
-    /// Nothing is named.
+    /// The text names no part.
     #[error("it is empty: name user=U, channel=C or thread=T")]
     Empty,
 }
 
-/// Reads `user=U,channel=C,thread=T`, with any of the parts. A comma in a value is written `\,`, a backslash `\\`.
+/// Parses `user=U,channel=C,thread=T`, with any of the parts. A comma in a value is written `\,`, a backslash `\\`.
 impl FromStr for ScopeFilter {
     type Err = ScopeError;
 

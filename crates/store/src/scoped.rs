@@ -1,8 +1,8 @@
-//! A handle to a store that sees the conversations of one scope and no others.
+//! A handle to a store that sees only the conversations of one scope.
 //!
-//! A conversation of another scope does not exist for it: it is not listed, found or read, and can be neither locked nor written. What a
-//! handle begins belongs to its scope, and it cannot give that away. Facts about the whole store (its damage, its size) are
-//! reported only for the scope's own entries.
+//! A conversation of another scope does not exist for this handle: it is not listed, found or read, and can be neither locked nor
+//! written. Conversations that the handle begins belong to its scope, and it cannot give them away. Facts about the whole store
+//! (its damage, its size) are reported only for the scope's own entries.
 
 use std::{
     collections::HashMap,
@@ -23,19 +23,19 @@ use crate::{
     scope::ScopeFilter,
     spool::Spool,
     store::{
-        Damage, Each, EachPiece, EachProblem, Enabled, Erasure, Hit, Page, PartRead, ProgressHook, Query,
-        Search, Selected, Size, Store, StoreOption, StoredItem, Verified,
+        Damage, EachProblem, EnableOutcome, Erasure, Hit, OnItem, OnPiece, Page, PartRead, ProgressHook,
+        Query, Search, Selection, Size, Store, StoreOption, StoredItem, Verified,
     },
     summary::Summary,
 };
 
-/// How many conversations a handle remembers as belonging to its scope.
+/// How many conversations a handle remembers as members of its scope.
 const REMEMBERED: usize = 4096;
 
-/// A function that says whether files beside the store that belong to a conversation may be used.
+/// Decides whether a handle may use the files of a conversation next to the store.
 pub(crate) type Allows = Arc<dyn Fn(ConversationId) -> bool + Send + Sync>;
 
-/// The conversations whose files a handle may use. Every function that was added has to allow it.
+/// The conversations whose files a handle may use. Every added function must allow it.
 #[derive(Clone, Default)]
 pub(crate) struct Allowed(Vec<Allows>);
 
@@ -66,8 +66,8 @@ pub struct Scoped {
 struct Inner {
     store: Arc<dyn Store>,
     scope: ScopeFilter,
-    /// Conversations that were found to be in the scope, with the newest entry at that time. A scope changes only by an entry, so an append
-    /// after that entry succeeds only if the conversation is still in the scope. None for one that this handle begins.
+    /// Conversations that were found to be in the scope, with the newest entry at that time. Only an entry can change a scope, so
+    /// an append after that entry succeeds only if the conversation is still in the scope. `None` for one that this handle begins.
     own: Mutex<HashMap<ConversationId, Option<Tail>>>,
 }
 
@@ -78,10 +78,10 @@ impl fmt::Debug for Scoped {
 }
 
 impl Inner {
-    /// Finds out whether a conversation is in the scope.
+    /// Checks that a conversation is in the scope.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if it is not, as if it did not exist.
+    /// [`StoreError::NotFound`] if it is not, as if the conversation did not exist.
     fn check(&self, id: ConversationId) -> StoreResult<Summary> {
         let summary = self.store.summary(id)?;
         if !self.scope.admits(&summary.scope) {
@@ -102,7 +102,7 @@ impl Inner {
         own.insert(id, tail);
     }
 
-    /// Whether a conversation that may not exist yet can be used: it is in the scope, or there is none.
+    /// Checks that a conversation is in the scope or does not exist yet.
     fn check_free(&self, id: ConversationId) -> StoreResult<()> {
         match self.check(id) {
             Err(StoreError::NotFound(_)) if self.store.tail(id)?.is_none() => Ok(()),
@@ -110,7 +110,7 @@ impl Inner {
         }
     }
 
-    /// Whether entries of a conversation may wait in a file. While the server cannot be reached, its last answer counts.
+    /// Whether entries of a conversation may wait in a file. While the server is unreachable, its last answer counts.
     fn may_wait(&self, id: ConversationId) -> bool {
         match self.check(id) {
             Err(StoreError::NotFound(_)) => guard(&self.own).get(&id) == Some(&None),
@@ -119,23 +119,23 @@ impl Inner {
         }
     }
 
-    /// The scopes that entries name. Only the entries that can name one are looked into.
+    /// The scopes that entries set. Only entries that can set one are parsed.
     fn named(&self, entries: &[Entry]) -> Vec<Scope> {
         let mut follows = self.store.digester()(None);
         let metas = entries.iter().filter(|entry| entry.envelope().kind == Kind::Meta);
         metas.filter_map(|entry| follows.add(entry).scope).collect()
     }
 
-    /// The query that finds only what is in the scope; none if it can find nothing.
+    /// The query limited to the scope; `None` if it can find nothing.
     fn limited(&self, scope: &ScopeFilter) -> Option<ScopeFilter> {
         self.scope.and(scope)
     }
 }
 
 impl Scoped {
-    /// A handle to a store that sees only what the filter admits.
+    /// A handle to a store that sees only the conversations that the filter admits.
     pub fn new(store: Arc<dyn Store>, scope: ScopeFilter) -> Self {
-        // The store may be limited already. If the two have nothing in common, it shows nothing that this scope admits.
+        // The store may already be limited. If the two scopes have nothing in common, the handle sees no conversation.
         let scope = store.scope().and(&scope).unwrap_or(scope);
         let (drafts, spool) = (store.drafts().cloned(), store.spool().cloned());
         let inner = Arc::new(Inner { store, scope, own: Mutex::default() });
@@ -179,7 +179,7 @@ impl Store for Scoped {
 
     fn wait(&self, id: ConversationId, after: Option<Tail>, most: Duration) -> StoreResult<Option<Tail>> {
         match self.tail(id)? {
-            // A change of the scope is an entry too, so the scope is checked again after it.
+            // A change of the scope is also an entry, so check the scope again after waiting.
             Some(_) => self.store().wait(id, after, most).and_then(|_| self.tail(id)),
             None => Ok(None),
         }
@@ -199,7 +199,8 @@ impl Store for Scoped {
             None => {
                 if known.is_none() {
                     match self.inner.check_free(id) {
-                        // While the server is away, a file takes what is begun; delivering it finds out whether the id is free.
+                        // While the server is unreachable, a file takes the new conversation; its delivery finds out whether the id
+                        // is free.
                         Err(why) if why.is_unwritable() || matches!(why, StoreError::TooNew { .. }) => {}
                         checked => checked?,
                     }
@@ -212,12 +213,12 @@ impl Store for Scoped {
         Ok(tail)
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
         self.inner.check(conversation)?;
         self.store().read(conversation, from, each)
     }
 
-    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selection<'_>, each: OnItem<'_>) -> StoreResult<PartRead> {
         self.inner.check(id)?;
         self.store().read_part(id, part, each)
     }
@@ -226,7 +227,7 @@ impl Store for Scoped {
         self.store().single_reads()
     }
 
-    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+    fn checkpoint(&self, conversation: ConversationId, each: OnPiece<'_>) {
         if self.inner.check(conversation).is_ok() {
             self.store().checkpoint(conversation, each);
         }
@@ -282,7 +283,7 @@ impl Store for Scoped {
         if self.inner.named(&notes).iter().any(|scope| !self.inner.scope.admits(scope)) {
             return Err(StoreError::OutOfScope);
         }
-        // What names the scope may be among what is erased.
+        // The entry that sets the scope may be among the erased ones.
         guard(&self.inner.own).remove(&id);
         self.store().erase_all(id, after, erasures)
     }
@@ -341,7 +342,8 @@ impl Store for Scoped {
         self.store().report()
     }
 
-    /// The key of the whole store: it only makes hashes of the scope's own calls here, and they are those of the view that reports read.
+    /// The key of the whole store. Here it only hashes the scope's own calls, and the same hashes are in the view that reports
+    /// read.
     fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
         self.store().report_key()
     }
@@ -368,8 +370,8 @@ impl Store for Scoped {
         self.store().options()
     }
 
-    /// An option changes the store for every scope.
-    fn enable(&self, _: &str) -> StoreResult<Enabled> {
+    /// Refused: an option changes the store for every scope.
+    fn enable(&self, _: &str) -> StoreResult<EnableOutcome> {
         Err(StoreError::OutOfScope)
     }
 

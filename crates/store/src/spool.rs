@@ -1,7 +1,8 @@
-//! Entries that a server could not take, in files of this machine, until the server can be reached again.
+//! Entries that a server could not accept, in files on this machine until the server can be reached again.
 //!
-//! One file for each conversation: a line that says after which entry they come, then the entries, as lines. A process locks the files
-//! that it writes. If a file is not locked, its process has ended, and the next process delivers the entries.
+//! A process writes one file for each conversation: a line that names the entry after which they come, then the entries, one per line.
+//! It locks the files that it writes. If a file is not locked, its process has ended, and the next process delivers the entries. A
+//! process that cannot save either begins a file with the next number, so a conversation may have several.
 
 use std::{
     fs::File,
@@ -22,16 +23,16 @@ use crate::{
     scoped::{Allowed, Allows},
 };
 
-/// The name of the folder, beside the other things that a server does not keep.
+/// The name of the folder, next to the other data that a server does not keep.
 pub(crate) const FOLDER: &str = "unsaved";
 
-/// How the names of the files end.
+/// The ending of the files' names.
 const ENDING: &str = ".unsaved";
 
-/// How the names end of files whose conversation is not there any more.
+/// The ending of the names of files whose conversation no longer exists.
 const SET_ASIDE: &str = ".deleted";
 
-/// The folder with the entries that a store could not take.
+/// The folder with the entries that a server could not accept.
 #[derive(Debug, Clone)]
 pub struct Spool {
     folder: PrivateFolder,
@@ -52,19 +53,19 @@ pub struct Spooled {
     file: File,
 }
 
-/// What a process that ended has left in a file.
+/// The entries that an ended process left in a file.
 #[derive(Debug)]
-pub struct LeftUnsaved {
-    /// The entry after which they come; none if the conversation is new.
+pub struct UnsavedEntries {
+    /// The entry after which they come; `None` if the conversation is new.
     pub after: Option<Tail>,
     lines: Lines<BufReader<File>>,
     has_ended: bool,
-    /// The file. It is removed when the entries are stored.
+    /// The file. The caller removes it once the entries are stored.
     pub file: Spooled,
 }
 
-impl LeftUnsaved {
-    /// Returns the next entries, about `bytes` in all, or none at the end. A torn line at the end was never acknowledged.
+impl UnsavedEntries {
+    /// Returns the next entries, about `bytes` in total; empty at the end. A torn last line was never acknowledged and is skipped.
     pub fn next_entries(&mut self, bytes: usize) -> StoreResult<Vec<Entry>> {
         let (mut entries, mut taken) = (Vec::new(), 0);
         while taken < bytes && !self.has_ended {
@@ -79,7 +80,7 @@ impl LeftUnsaved {
         Ok(entries)
     }
 
-    /// Keeps the file under another name, under which it is not delivered. Returns its path.
+    /// Renames the file, so that it is no longer delivered. Returns its new path.
     ///
     /// # Errors
     /// If it cannot be renamed.
@@ -87,7 +88,7 @@ impl LeftUnsaved {
         let Spooled { folder, name, .. } = self.file;
         let failed = || StoreError::io(format!("renaming {}", folder.path_of(&name).display()));
         let mut aside = format!("{}{SET_ASIDE}", name.trim_end_matches(ENDING));
-        // It may have happened before.
+        // A file may have been set aside under that name before, so try numbers.
         for number in 2.. {
             match folder.rename_new(&name, &aside) {
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
@@ -116,7 +117,7 @@ impl Spool {
         Self { folder: PrivateFolder::inside(folder), allows: Allowed::default() }
     }
 
-    /// The same folder, limited to the conversations that a function allows.
+    /// The same folder, limited to the conversations that `allows` accepts.
     pub(crate) fn limited(self, allows: Allows) -> Self {
         Self { allows: self.allows.and(allows), ..self }
     }
@@ -124,13 +125,12 @@ impl Spool {
     /// Begins the file of a conversation.
     ///
     /// # Errors
-    /// If it cannot be created, or if another process has one for the same conversation.
+    /// If it cannot be created.
     pub fn begin(&self, conversation: ConversationId, after: Option<Tail>) -> StoreResult<Spooled> {
         self.allows.check(conversation)?;
-        let name = name(conversation);
+        self.folder.make().map_err(StoreError::io("making the folder of unsaved entries"))?;
+        let (name, file) = self.make_next(conversation)?;
         let failed = || StoreError::io(format!("making {}", self.folder.path_of(&name).display()));
-        self.folder.make().map_err(failed())?;
-        let file = self.folder.make_new(&name).map_err(failed())?;
         files::lock(&file).map_err(failed())?;
         let mut spooled = Spooled { folder: self.folder.clone(), name, file };
         spooled.write(&first_line(after))?;
@@ -138,19 +138,65 @@ impl Spool {
         Ok(spooled)
     }
 
-    /// The conversations of which there are files.
-    pub fn conversations(&self) -> Vec<ConversationId> {
-        let names = self.folder.names().unwrap_or_default();
-        let all = names.iter().filter_map(|name| name.to_str()?.strip_suffix(ENDING)?.parse().ok());
-        all.filter(|id| self.allows.check(*id).is_ok()).collect()
+    /// Makes a file under the first name that no other process has used.
+    fn make_next(&self, conversation: ConversationId) -> StoreResult<(String, File)> {
+        for number in 1..=MOST_FILES {
+            let name = name(conversation, number);
+            match self.folder.make_new(&name) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    let path = self.folder.path_of(&name);
+                    return Ok((name, made.map_err(StoreError::io(format!("making {}", path.display())))?));
+                }
+            }
+        }
+        let what = format!("making {}", self.folder.path_of(name(conversation, MOST_FILES)).display());
+        Err(StoreError::io(what)(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// What is left of a conversation; none if there is no file, or if the process that writes it is alive.
-    pub fn left(&self, conversation: ConversationId) -> StoreResult<Option<LeftUnsaved>> {
-        if self.allows.check(conversation).is_err() {
-            return Ok(None);
+    /// The conversations that have a file.
+    pub fn conversations(&self) -> Vec<ConversationId> {
+        let mut all: Vec<ConversationId> = self.files().into_iter().map(|(id, ..)| id).collect();
+        all.dedup();
+        all
+    }
+
+    /// The files of all conversations that this handle may see: the conversation, the number and the name of each, in this order.
+    fn files(&self) -> Vec<(ConversationId, u32, String)> {
+        let names = self.folder.names().unwrap_or_default();
+        let mut files: Vec<_> = names
+            .iter()
+            .filter_map(|name| {
+                let name = name.to_str()?;
+                let stem = name.strip_suffix(ENDING)?;
+                let (id, number) =
+                    stem.split_once('.').map_or((stem, Some(1)), |(id, number)| (id, number.parse().ok()));
+                Some((id.parse().ok()?, number?, name.to_owned()))
+            })
+            .filter(|(id, ..)| self.allows.check(*id).is_ok())
+            .collect();
+        files.sort();
+        files
+    }
+
+    /// The names of a conversation's files, the first file first.
+    fn names(&self, conversation: ConversationId) -> impl Iterator<Item = String> {
+        self.files().into_iter().filter(move |(id, ..)| *id == conversation).map(|(.., name)| name)
+    }
+
+    /// The waiting entries of a conversation in the first file whose process has ended; `None` if there is none. The caller removes
+    /// the file or sets it aside before it asks for the next one.
+    pub fn left(&self, conversation: ConversationId) -> StoreResult<Option<UnsavedEntries>> {
+        for name in self.names(conversation) {
+            if let Some(left) = self.left_in(name)? {
+                return Ok(Some(left));
+            }
         }
-        let name = name(conversation);
+        Ok(None)
+    }
+
+    /// The entries in a file; `None` if it is gone, or if the process that writes it still runs.
+    fn left_in(&self, name: String) -> StoreResult<Option<UnsavedEntries>> {
         let path = self.folder.path_of(&name);
         let failed = || StoreError::io(format!("reading {}", path.display()));
         let Ok(mut file) = self.folder.open_to_append(&name, false) else { return Ok(None) };
@@ -158,37 +204,42 @@ impl Spool {
             return Ok(None);
         }
         file.rewind().map_err(failed())?;
-        // Both handles share the lock.
+        // The cloned handle shares the lock.
         let lines = Lines::new(BufReader::new(file.try_clone().map_err(failed())?));
         let file = Spooled { folder: self.folder.clone(), name, file };
-        let mut left = LeftUnsaved { after: None, lines, has_ended: false, file };
+        let mut left = UnsavedEntries { after: None, lines, has_ended: false, file };
         left.after = left.next_line()?.as_deref().and_then(tail_in);
         Ok(Some(left))
     }
 
-    /// The file of a conversation, if there is one.
+    /// The files of a conversation.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
-    pub(crate) fn file_of(&self, conversation: ConversationId) -> Option<PathBuf> {
-        let name = name(conversation);
-        self.folder.has(&name).unwrap_or(false).then(|| self.folder.path_of(&name))
+    pub(crate) fn files_of(&self, conversation: ConversationId) -> impl Iterator<Item = PathBuf> {
+        self.names(conversation).map(|name| self.folder.path_of(&name))
     }
 
-    /// Removes the file of a conversation, if there is one.
+    /// Removes the files of a conversation.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
     pub(crate) fn remove(&self, conversation: ConversationId) -> StoreResult<()> {
-        remove(&self.folder, &name(conversation))
+        self.names(conversation).try_for_each(|name| remove(&self.folder, &name))
     }
 
-    /// Removes the content of entries from the file of a conversation.
+    /// Removes the content of entries from the files of a conversation.
     ///
     /// # Errors
-    /// If the process that writes the file is alive.
+    /// If a process that writes one of them still runs.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only servers need it"))]
     pub(crate) fn erase(&self, conversation: ConversationId, erased: &[EntryId]) -> StoreResult<()> {
-        let Some(path) = self.file_of(conversation) else { return Ok(()) };
-        let what = format!("erasing entries in {}", path.display());
-        let Some(mut left) = self.left(conversation)? else {
-            return Err(StoreError::io(what)(io::Error::other("another process is writing it")));
+        self.names(conversation).try_for_each(|name| self.erase_in(name, erased))
+    }
+
+    fn erase_in(&self, name: String, erased: &[EntryId]) -> StoreResult<()> {
+        let what = format!("erasing entries in {}", self.folder.path_of(&name).display());
+        let Some(mut left) = self.left_in(name.clone())? else {
+            return match self.folder.has(&name).unwrap_or(true) {
+                true => Err(StoreError::io(what)(io::Error::other("another process is writing it"))),
+                false => Ok(()),
+            };
         };
         let mut text = first_line(left.after);
         let mut has_changed = false;
@@ -206,12 +257,18 @@ impl Spool {
         if !has_changed {
             return Ok(());
         }
-        self.folder.replace(&name(conversation), text.as_bytes()).map_err(StoreError::io(what))
+        self.folder.replace(&name, text.as_bytes()).map_err(StoreError::io(what))
     }
 }
 
-fn name(conversation: ConversationId) -> String {
-    format!("{conversation}{ENDING}")
+/// The most files of one conversation: as many processes ended without saving it.
+const MOST_FILES: u32 = 10_000;
+
+fn name(conversation: ConversationId, number: u32) -> String {
+    match number {
+        1 => format!("{conversation}{ENDING}"),
+        number => format!("{conversation}.{number}{ENDING}"),
+    }
 }
 
 fn remove(folder: &PrivateFolder, name: &str) -> StoreResult<()> {
@@ -219,7 +276,7 @@ fn remove(folder: &PrivateFolder, name: &str) -> StoreResult<()> {
     removed.map_err(StoreError::io(format!("removing {}", folder.path_of(name).display())))
 }
 
-/// The line that says after which entry the others come.
+/// The line that names the entry after which the others come.
 fn first_line(after: Option<Tail>) -> String {
     let line = match after {
         None => Object::new(),
@@ -264,7 +321,7 @@ impl Spooled {
         written.map_err(StoreError::io(format!("writing {}", self.path().display())))
     }
 
-    /// Removes the file: the store has what it holds.
+    /// Removes the file, because the store has its entries now.
     pub fn remove(self) -> StoreResult<()> {
         remove(&self.folder, &self.name)
     }

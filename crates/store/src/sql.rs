@@ -1,8 +1,8 @@
-//! What is asked of a database again and again.
+//! Helpers for frequent queries of a SQLite database.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::FromSql};
 
-/// The first column of the first row, if there is one.
+/// The first column of the first row; `None` if there is no row.
 pub(crate) fn one<T: FromSql>(
     connection: &Connection,
     query: &str,
@@ -11,7 +11,7 @@ pub(crate) fn one<T: FromSql>(
     first(connection, query, params, |row| row.get(0))
 }
 
-/// The first row, if there is one.
+/// The first row; `None` if there is none.
 pub(crate) fn first<T>(
     connection: &Connection,
     query: &str,
@@ -21,7 +21,7 @@ pub(crate) fn first<T>(
     connection.prepare_cached(query)?.query_row(params, row).optional()
 }
 
-/// Every row.
+/// All rows.
 pub(crate) fn all<T, C: FromIterator<T>>(
     connection: &Connection,
     query: &str,
@@ -31,12 +31,12 @@ pub(crate) fn all<T, C: FromIterator<T>>(
     connection.prepare_cached(query)?.query_map(params, row)?.collect()
 }
 
-/// Runs a statement that gives no rows.
+/// Runs a statement that returns no rows.
 pub(crate) fn run(connection: &Connection, statement: &str, params: impl Params) -> rusqlite::Result<()> {
     connection.prepare_cached(statement)?.execute(params).map(drop)
 }
 
-/// Brings what is in the log into the file, and empties the log. False if another connection kept it from that.
+/// Moves the content of the log into the file, and empties the log. Returns false if another connection prevented that.
 pub(crate) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))

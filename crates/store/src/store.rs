@@ -25,29 +25,29 @@ use crate::{
     summary::Summary,
 };
 
-/// How often [`Store::wait`] looks where nothing tells it of new entries.
+/// How often [`Store::wait`] checks for new entries if the store gets no notifications.
 pub(crate) const POLL: Duration = Duration::from_millis(250);
 
 /// A store of conversations.
 ///
 /// Every method may be called from any thread. Reading works while other processes write. Damage does not make reading fail: it is
-/// handed out as an [`StoredItem`].
+/// returned as a [`StoredItem`].
 ///
 /// A method fails if the store cannot be read or written. `read`, `summary`, `erase_all`, `delete`, `files_that_go` and `verify` fail
 /// with [`StoreError::NotFound`] if the conversation does not exist.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Where the store is.
+    /// The location of the store.
     fn location(&self) -> &Location;
 
-    /// The function that says what an entry is about.
+    /// The function that derives the facts about entries.
     fn digester(&self) -> Digester;
 
-    /// The scope that this handle is limited to; open, unless it is a [`Scoped`] one.
+    /// The scope that this handle is limited to. It is open, except for a [`Scoped`] handle.
     fn scope(&self) -> &ScopeFilter {
         &ScopeFilter::OPEN
     }
 
-    /// Why the store cannot be written; none if it can be.
+    /// Why the store cannot be written; `None` if it can.
     fn read_only(&self) -> Option<&str> {
         None
     }
@@ -57,11 +57,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// The newest entry of a conversation; none if there is no such conversation.
+    /// The newest entry of a conversation; `None` if there is no such conversation.
     fn tail(&self, conversation: ConversationId) -> StoreResult<Option<Tail>>;
 
-    /// Waits until the newest entry of a conversation is another one than `after`, for instance because another process has appended,
-    /// and returns it. Returns what there is after `most` in any case. While there is no such conversation, it has no newest entry.
+    /// Waits until the newest entry of a conversation is no longer `after`, for example because another process has appended, and
+    /// returns it. After `most`, returns the current one in any case. A conversation that does not exist has no newest entry.
     fn wait(&self, id: ConversationId, after: Option<Tail>, most: Duration) -> StoreResult<Option<Tail>> {
         let begun = Instant::now();
         loop {
@@ -74,12 +74,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Appends entries after the tail that the caller knows; without one the conversation is new, and the first entry is its header.
-    /// When it returns, all of them are durable. Entries that are already in their places are not appended again, so a caller may
-    /// repeat an append whose outcome it does not know.
+    /// Appends entries after the tail that the caller knows. Without a tail the conversation is new, and the first entry is its
+    /// header. When this returns, all entries are durable. Entries that are already in place are not appended again, so a caller
+    /// may repeat an append whose outcome is unknown.
     ///
     /// # Errors
-    /// [`StoreError::TailMoved`] if another writer appended in between. After any other error, none of the entries counts as stored.
+    /// [`StoreError::TailMoved`] if another writer appended in between. After any other error, none of the entries counts as
+    /// stored.
     fn append(
         &self,
         conversation: ConversationId,
@@ -88,10 +89,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     ) -> StoreResult<Tail>;
 
     /// Reads a conversation from a `seq` on, oldest entry first, until its end or until `each` breaks.
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()>;
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()>;
 
-    /// Reads a part of a conversation. Damage that only concerns other entries is not noticed.
-    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+    /// Reads a part of a conversation. Damage that concerns only other entries goes unnoticed.
+    fn read_part(&self, id: ConversationId, part: Selection<'_>, each: OnItem<'_>) -> StoreResult<PartRead> {
         let mut flow = ControlFlow::Continue(());
         let mut wanted = part.earlier.iter().copied().peekable();
         self.read(id, 0, &mut |item| {
@@ -105,18 +106,18 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(PartRead::Done)
     }
 
-    /// The number of single entries that [`read_part`](Self::read_part) finds quickly; 0 if the store keeps no checkpoints.
+    /// How many single entries [`read_part`](Self::read_part) finds quickly; 0 if the store keeps no checkpoints.
     fn single_reads(&self) -> usize {
         0
     }
 
-    /// Hands out the pieces that were last kept with [`keep_checkpoint`](Self::keep_checkpoint), if there are any.
-    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+    /// Passes the pieces that were last kept with [`keep_checkpoint`](Self::keep_checkpoint) to `each`, if there are any.
+    fn checkpoint(&self, conversation: ConversationId, each: OnPiece<'_>) {
         let _ = (conversation, each);
     }
 
-    /// Keeps a text, in pieces, with which the caller can open a conversation faster. It is only a cache: the store does not look into it,
-    /// and may lose it at any time. An erasure removes it.
+    /// Keeps a text, in pieces, with which the caller can open a conversation faster. It is only a cache: the store does not look
+    /// into it, and may lose it at any time. An erasure removes it.
     fn keep_checkpoint(&self, conversation: ConversationId, pieces: &[String]) {
         let _ = (conversation, pieces);
     }
@@ -124,7 +125,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Conversations, newest first. No content is loaded.
     fn list(&self, query: &Query) -> StoreResult<Page>;
 
-    /// What a list shows of one conversation. No content is loaded.
+    /// The summary of one conversation, as lists show it. No content is loaded.
     fn summary(&self, conversation: ConversationId) -> StoreResult<Summary>;
 
     /// The ids that begin with a prefix, in order, at most `limit` of them.
@@ -136,7 +137,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes this process the only writer of a conversation until the lock is dropped.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] with the holder's name, if there is one.
+    /// [`StoreError::Locked`], with the holder, if another process holds the lock.
     fn lock(&self, conversation: ConversationId, holder: &Holder) -> StoreResult<Lock>;
 
     /// Removes the salt and body of an entry permanently, and appends `note` (an `erased` entry) in the same step.
@@ -150,32 +151,32 @@ pub trait Store: Send + Sync + fmt::Debug {
         self.erase_all(conversation, after, &[(entry, note.clone())])
     }
 
-    /// Removes the salt and body of entries permanently, and appends the `erased` entry of each, in one step. When it returns, no
-    /// file of the store holds their content, unless another conversation has the same.
+    /// Removes the salt and body of entries permanently, and appends the `erased` entry of each, in one step. When this returns, no
+    /// file of the store contains their content, unless another conversation has the same content.
     ///
     /// # Errors
     /// As `append`; [`StoreError::NoSuchEntry`] if the conversation lacks one of the entries. It is also an error if the content
-    /// is gone from the conversation but not yet from every file, because another process keeps one open.
+    /// was removed from the conversation but not yet from every file, because another process keeps a file open.
     fn erase_all(&self, conversation: ConversationId, after: Tail, erasures: &[Erasure])
     -> StoreResult<Tail>;
 
-    /// Removes a conversation from every file of the store. Other conversations keep what they share with it.
+    /// Removes a conversation from every file of the store. Other conversations keep the entries that they share with it.
     fn delete(&self, conversation: ConversationId) -> StoreResult<()>;
 
-    /// Removes several conversations. A store that rewrites its files for that does it once.
+    /// Removes several conversations. A store that must rewrite its files does so only once.
     fn delete_all(&self, conversations: &[ConversationId]) -> StoreResult<()> {
         conversations.iter().try_for_each(|conversation| self.delete(*conversation))
     }
 
-    /// Copies damaged bytes to a file beside the store, and returns its path; none if there are no bytes to copy. Such a file is
-    /// never overwritten: the same bytes twice are one file.
+    /// Copies damaged bytes to a file next to the store, and returns its path; `None` if there are no bytes. Such a file is never
+    /// overwritten, and equal bytes share one file.
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
         let _ = (conversation, damage);
         Ok(None)
     }
 
-    /// The files that are removed when entries of a conversation are erased, or the whole conversation if none are named: drafts
-    /// and copies of damage. Nothing is changed.
+    /// The files that erasing entries of a conversation removes, or that deleting it removes if no entries are given: drafts and
+    /// copies of damage. Nothing is changed.
     fn files_that_go(
         &self,
         conversation: ConversationId,
@@ -185,43 +186,44 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// Sets a function that is called now and then while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) runs.
+    /// Sets a function that is called from time to time while [`erase_all`](Self::erase_all) or [`delete`](Self::delete) runs.
     fn on_progress(&self, hook: ProgressHook) {
         let _ = hook;
     }
 
-    /// The drafts of unfinished answers; none if the store keeps nothing on disk.
+    /// The drafts of unfinished answers; `None` if the store keeps nothing on disk.
     fn drafts(&self) -> Option<&Drafts> {
         None
     }
 
-    /// Where entries go that the store could not take; none if its conversations are on this machine anyway.
+    /// The files for entries that the store could not accept; `None` if its conversations are on this machine anyway.
     fn spool(&self) -> Option<&Spool> {
         None
     }
 
-    /// Re-hashes one conversation, or all of them and everything else in the store, and hands out each problem.
+    /// Verifies the hashes of one conversation, or of all of them and everything else in the store, and passes each problem to
+    /// `each`.
     fn verify(&self, conversation: Option<ConversationId>, each: EachProblem<'_>) -> StoreResult<Verified>;
 
-    /// Makes the rows for reports, if the store keeps any, of what was appended so far.
+    /// Writes the rows for reports about all entries so far, if the store keeps such rows.
     fn report(&self) -> StoreResult<()> {
         Ok(())
     }
 
-    /// The key of the hashes in the rows for reports; none if the store keeps no rows.
+    /// The key for the hashes in the rows for reports; `None` if the store keeps no rows.
     fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
         Ok(None)
     }
 
-    /// How many bytes it takes on disk.
+    /// The size of the store on disk.
     fn size(&self) -> StoreResult<Size>;
 
-    /// The version of its schema, if it has one that can be read.
+    /// The version of its schema; `None` if it has none or it cannot be read.
     fn schema(&self) -> Option<i64> {
         None
     }
 
-    /// What can be added to this store for good; empty if there is nothing to choose.
+    /// The features that can be added to this store for good; empty if there are none.
     fn options(&self) -> StoreResult<Vec<StoreOption>> {
         Ok(Vec::new())
     }
@@ -229,8 +231,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Enables one of the [`options`](Self::options). It cannot be disabled again.
     ///
     /// # Errors
-    /// [`StoreError::NoSuchOption`] if the store has no option of that name.
-    fn enable(&self, option: &str) -> StoreResult<Enabled> {
+    /// [`StoreError::NoSuchOption`] if the store has no option with this name.
+    fn enable(&self, option: &str) -> StoreResult<EnableOutcome> {
         Err(StoreError::NoSuchOption(option.to_owned()))
     }
 
@@ -239,7 +241,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Deletes the index and makes a new one from the entries.
+    /// Deletes the index and builds a new one from the entries.
     fn rebuild(&self) -> StoreResult<()> {
         Ok(())
     }
@@ -253,14 +255,14 @@ impl dyn Store {
 }
 
 impl dyn Store + '_ {
-    /// Every entry of a conversation that can be read, in the order of appending.
+    /// Every readable entry of a conversation, in the order of appending.
     pub fn entries(&self, conversation: ConversationId) -> StoreResult<Vec<Entry>> {
         let mut entries = Vec::new();
         self.each_entry(conversation, |entry| entries.push(entry))?;
         Ok(entries)
     }
 
-    /// Hands out every entry of a conversation that can be read, in the order of appending.
+    /// Passes every readable entry of a conversation to `each`, in the order of appending.
     pub fn each_entry(&self, conversation: ConversationId, mut each: impl FnMut(Entry)) -> StoreResult<()> {
         self.read(conversation, 0, &mut |item| {
             if let StoredItem::Entry(entry) = item {
@@ -273,23 +275,23 @@ impl dyn Store + '_ {
 
 /// A part of a conversation.
 #[derive(Debug, Clone, Copy)]
-pub struct Selected<'p> {
-    /// The `seq`s of single entries, in rising order.
+pub struct Selection<'p> {
+    /// The `seq`s of single entries, in ascending order.
     pub earlier: &'p [u64],
-    /// The `seq` from which on all entries belong to it.
+    /// The `seq` from which on all entries belong to the part.
     pub from: u64,
 }
 
 /// The result of reading part of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartRead {
-    /// It was read, until its end or until the caller stopped.
+    /// It was read to its end, or until the caller stopped.
     Done,
-    /// It cannot be read alone. Some of it may have been handed out.
+    /// It cannot be read alone. Some of its entries may already have been returned.
     Impossible,
 }
 
-/// How far an erasure or a deletion is.
+/// The progress of an erasure or a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes written so far.
@@ -298,22 +300,22 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// A function that is called with the progress.
+/// A function that receives the progress.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// A function that takes what is read. Breaking stops the reading.
-pub type Each<'e> = &'e mut dyn FnMut(StoredItem) -> ControlFlow<()>;
+/// A function that receives items that are read. Breaking stops the reading.
+pub type OnItem<'e> = &'e mut dyn FnMut(StoredItem) -> ControlFlow<()>;
 
-/// A function that takes the pieces of a checkpoint. Breaking stops the reading.
-pub type EachPiece<'e> = &'e mut dyn FnMut(String) -> ControlFlow<()>;
+/// A function that receives the pieces of a checkpoint. Breaking stops the reading.
+pub type OnPiece<'e> = &'e mut dyn FnMut(String) -> ControlFlow<()>;
 
-/// A function that takes what verification finds.
+/// A function that receives the problems that verification finds.
 pub type EachProblem<'e> = &'e mut dyn FnMut(Problem);
 
-/// An entry whose content is erased, and the `erased` entry that says so.
+/// An entry to erase, and the `erased` entry that records it.
 pub type Erasure = (EntryId, Entry);
 
-/// Something that was read from a store.
+/// An item that was read from a store.
 #[derive(Debug, Clone)]
 pub enum StoredItem {
     /// An entry whose body and hash agree.
@@ -343,24 +345,24 @@ impl fmt::Display for StoragePlace {
     }
 }
 
-/// Something in a store that cannot be used as it is.
+/// Something in a store that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The place in the store.
     pub place: StoragePlace,
     /// The reason, for people.
     pub why: String,
-    /// The bytes at that place, as far as they can be read. [`Store::set_aside`] copies them before
-    /// anything is written there.
+    /// The bytes at that place that can be read. [`Store::set_aside`] copies them before anything is written there.
     pub bytes: Vec<u8>,
-    /// Whether it is the remainder of an append that a crash cut off and that was never acknowledged. Then nothing is lost.
+    /// Whether it is the remainder of an append that a crash cut off and that was never acknowledged. In that case, nothing was
+    /// lost.
     pub torn: bool,
 }
 
 /// Which conversations to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// The most conversations to return; none for all of them.
+    /// The most conversations to return; `None` for all.
     pub limit: Option<usize>,
     /// Only conversations after this place in the list.
     pub after: Option<Cursor>,
@@ -368,12 +370,12 @@ pub struct Query {
     pub scope: ScopeFilter,
 }
 
-/// A place in the list of conversations.
+/// A position in the list of conversations: after this conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    /// The time of its newest activity.
+    /// The time of the conversation's newest activity.
     pub updated: Timestamp,
-    /// Its id.
+    /// The conversation's id.
     pub id: ConversationId,
 }
 
@@ -382,28 +384,28 @@ pub struct Cursor {
 pub struct Page {
     /// The conversations, newest first.
     pub conversations: Vec<Summary>,
-    /// The number of conversations of the scopes that were asked for, on all pages.
+    /// The number of conversations of the requested scopes, on all pages.
     pub total: u64,
-    /// Where the next page begins, if there is one.
+    /// Where the next page begins; `None` if this is the last one.
     pub next: Option<Cursor>,
 }
 
-/// What to search for.
+/// A search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Search {
     /// Words, all of which must occur. `"…"` searches for a phrase, a trailing `*` for a prefix. Words beyond
-    /// [`QUERY_WORDS`](rejoin_record::limits::QUERY_WORDS) are not searched for: see [`Search::is_too_long`].
+    /// [`QUERY_WORDS`](rejoin_record::limits::QUERY_WORDS) are ignored: see [`Search::is_too_long`].
     pub words: String,
     /// The most hits to return.
     pub limit: usize,
-    /// The conversation to search in; none for all of them.
+    /// The conversation to search in; `None` for all.
     pub within: Option<ConversationId>,
     /// Only conversations of these scopes.
     pub scope: ScopeFilter,
 }
 
 impl Search {
-    /// Whether there are more words than a search takes. In scripts without spaces every character is a word.
+    /// Whether there are more words than a search uses. In scripts that write no spaces, every character is a word.
     pub fn is_too_long(&self) -> bool {
         scan::all_parts(&self.words).iter().map(|(words, _)| words.len()).sum::<usize>()
             > rejoin_record::limits::QUERY_WORDS
@@ -423,7 +425,7 @@ pub struct Hit {
     pub seq: u64,
     /// The time of the entry.
     pub time: Timestamp,
-    /// The role of the speaker, or the kind of the text.
+    /// The author's role, or the kind of the text.
     pub role: String,
     /// The text around the first hit.
     pub excerpt: Excerpt,
@@ -438,12 +440,12 @@ pub struct Excerpt {
     pub pieces: Vec<(String, bool)>,
 }
 
-/// Something that verification found.
+/// A problem that verification found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The conversation, if it is about one.
+    /// The conversation that it concerns; `None` for the store as a whole.
     pub conversation: Option<ConversationId>,
-    /// Where it was found.
+    /// The place of the problem.
     pub place: StoragePlace,
     /// What is wrong.
     pub what: String,
@@ -452,7 +454,7 @@ pub struct Problem {
 }
 
 impl Verified {
-    /// Adds what else was verified.
+    /// Adds the counts of another verification.
     pub(crate) fn add(&mut self, more: Self) {
         self.conversations += more.conversations;
         self.entries += more.entries;
@@ -460,7 +462,7 @@ impl Verified {
 }
 
 impl Problem {
-    /// A problem that is more than the remainder of an append.
+    /// A problem with acknowledged data, not the remainder of an append.
     pub(crate) fn of(
         conversation: Option<ConversationId>,
         place: StoragePlace,
@@ -471,13 +473,13 @@ impl Problem {
 }
 
 impl Damage {
-    /// Damage that is more than the remainder of an append, with the bytes of it.
+    /// Damage to acknowledged data, not the remainder of an append, with its bytes.
     pub(crate) fn at(place: StoragePlace, why: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self { place, why: why.into(), bytes, torn: false }
     }
 }
 
-/// How much was verified.
+/// The extent of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verified {
     /// The number of conversations.
@@ -486,12 +488,12 @@ pub struct Verified {
     pub entries: u64,
 }
 
-/// Something that can be added to a store, at a cost that not everybody wants to pay.
+/// A feature that can be added to a store, at a cost that not every operator wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOption {
     /// The name that [`Store::enable`] takes.
     pub name: &'static str,
-    /// What it does, in a few words for people.
+    /// Its effect, in a few words for people.
     pub about: &'static str,
     /// Whether it is enabled.
     pub enabled: bool,
@@ -499,11 +501,11 @@ pub struct StoreOption {
 
 /// The outcome of [`Store::enable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Enabled {
-    /// The option was enabled by this call.
-    Now,
-    /// The option was enabled before, and nothing was changed.
-    Before,
+pub enum EnableOutcome {
+    /// This call enabled the option.
+    Enabled,
+    /// The option was already enabled, and nothing was changed.
+    AlreadyEnabled,
 }
 
 /// The size of a store on disk, in bytes.

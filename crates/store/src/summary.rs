@@ -1,4 +1,4 @@
-//! What a list shows of a conversation, kept up to date entry by entry.
+//! The summary of a conversation that lists show, updated entry by entry.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
@@ -18,13 +18,13 @@ pub enum SessionState {
     Empty,
     /// The user or a tool spoke last, and the model has not answered.
     WaitingForModel,
-    /// Calls have no result yet.
+    /// Some calls have no result yet.
     WaitingForTools,
     /// A call waits for approval.
     WaitingForApproval,
     /// The user or an error stopped the turn. Every call has a result.
     Interrupted,
-    /// The model spoke last, and called no tools.
+    /// The model spoke last, without calling tools.
     Complete,
     /// A part cannot be read. Only [`Summary::shown_state`] returns this.
     Damaged,
@@ -58,7 +58,7 @@ impl SessionState {
         }
     }
 
-    /// The word that lists show. A call without a result and a stopped turn share one, because either can be resumed.
+    /// The word that lists show. An unanswered call and a stopped turn share a word, because both can be resumed.
     pub fn word(self) -> &'static str {
         match self {
             Self::Empty => "new",
@@ -70,7 +70,7 @@ impl SessionState {
         }
     }
 
-    /// Whether every call of the last answer has its result: a list of messages that was copied now would end whole.
+    /// Whether every call of the last answer has its result, so that a list of messages copied now would be complete.
     pub fn is_safe_point(self) -> bool {
         !matches!(self, Self::WaitingForTools | Self::WaitingForApproval | Self::Damaged)
     }
@@ -94,27 +94,26 @@ impl FromStr for SessionState {
 pub struct Summary {
     /// The conversation's id.
     pub id: ConversationId,
-    /// The state, judged by what can be read. Lists show [`Summary::shown_state`].
+    /// The state, judged by the readable entries. Lists show [`Summary::shown_state`].
     pub state: SessionState,
-    /// The title that was given, else the beginning of the first message of a person; none if there is no such message.
+    /// The given title, else the beginning of the first message of a person; `None` if there is no such message.
     pub title: Option<String>,
-    /// Whether the title was given.
+    /// Whether the title was set explicitly.
     pub renamed: bool,
-    /// Who answers, where, and where it comes from.
+    /// The provider, the directory and the origin of the conversation.
     pub about: About,
-    /// Whether a part is known to be unreadable or missing. A part that was damaged since it was last read may not be known
-    /// yet.
+    /// Whether a part is known to be unreadable or missing. Damage since the last read may not be known yet.
     pub damaged: bool,
     /// The number of messages, on all branches.
     pub messages: u64,
     /// The number of entries.
     pub entries: u64,
-    /// The id of the conversation that it was forked from. That one may have been deleted since.
-    /// A fork keeps its entries all the same.
+    /// The id of the conversation that it was forked from. That conversation may have been deleted since; a fork keeps its own
+    /// entries.
     pub forked_from: Option<String>,
-    /// Who it belongs to.
+    /// The scope that it belongs to.
     pub scope: Scope,
-    /// The time of the first entry; of an imported conversation, of its first message.
+    /// The time of the first entry; for an imported conversation, of its first message.
     pub created: Timestamp,
     /// The time of the newest entry that counts as activity. A new title does not.
     pub updated: Timestamp,
@@ -123,7 +122,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// A conversation of which nothing was read yet.
+    /// The summary of a conversation before any entry was read.
     pub fn new(id: ConversationId) -> Self {
         Self {
             id,
@@ -142,12 +141,12 @@ impl Summary {
         }
     }
 
-    /// The state that lists show. Damage comes before any other state.
+    /// The state that lists show. Damage takes precedence over all other states.
     pub fn shown_state(&self) -> SessionState {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
 
-    /// Adds one entry. The state does not change: it depends on the whole path.
+    /// Adds one entry, without updating the state, which depends on the whole path.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
         // A missing entry leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
@@ -158,8 +157,8 @@ impl Summary {
         self.entries += 1;
         self.tail = Some(Tail::of(entry));
         if let Some(time) = digest.time {
-            // An import's own times count, not the moment of the import.
-            // A fork is as new as the fork, however old its messages are.
+            // Use the times of an import's messages, not the time of the import. A fork counts from the time of the fork, however
+            // old its messages are.
             let first = self.messages == 0 && time < self.created && self.forked_from.is_none();
             if first {
                 self.created = time;
@@ -167,7 +166,7 @@ impl Summary {
             }
             self.updated = self.updated.max(time);
         }
-        // A fork of a fork brings the older note along, after its own.
+        // A fork of a fork also contains the older note, after its own.
         if self.forked_from.is_none() {
             self.forked_from = digest.forked_from;
         }
@@ -179,7 +178,7 @@ impl Summary {
                 self.title = Some(title);
                 self.renamed = true;
             }
-            Some(Title::Said(title)) if self.title.is_none() => self.title = Some(title),
+            Some(Title::FromMessage(title)) if self.title.is_none() => self.title = Some(title),
             _ => {}
         }
         self.about.update(digest.about);
@@ -187,22 +186,23 @@ impl Summary {
     }
 }
 
-/// Who answers in a conversation, where it works, and where it comes from, as far as its header and newest context say so.
+/// The provider that answers in a conversation, the directory it works in, and its origin, as its header and newest context name
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// The provider that answers. It need not be one that this version knows: the conversation may come from elsewhere.
+    /// The provider that answers. This version need not know it, because the conversation may come from elsewhere.
     pub provider: Option<String>,
     /// The provider's model.
     pub model: Option<String>,
-    /// The working directory. It is a text because it may be a path of another system, so nothing is opened there without
-    /// looking. A list can be limited to it ([`Filter`]).
+    /// The working directory. It is a text because it may be a path on another system, so no code may open it unchecked. Lists can
+    /// be limited to it ([`Filter`]).
     pub directory: Option<String>,
     /// The format that the conversation was imported from.
     pub format: Option<String>,
 }
 
 impl About {
-    /// Takes over what a later entry names.
+    /// Replaces the fields that a later entry sets.
     fn update(&mut self, later: Self) {
         let Self { provider, model, directory, format } = later;
         self.provider = provider.or(self.provider.take());
@@ -212,24 +212,24 @@ impl About {
     }
 }
 
-/// A summary that is kept up to date, with what its state depends on.
+/// A summary that is kept up to date, and the digester that derives its state.
 pub(crate) struct Tally {
     summary: Summary,
     follows: Box<dyn Summarize>,
 }
 
 impl Tally {
-    /// The summary of a conversation of which nothing was read yet.
+    /// The summary of a conversation before any entry was read.
     pub(crate) fn new(id: ConversationId, digester: Digester) -> Self {
         Self { summary: Summary::new(id), follows: digester(None) }
     }
 
-    /// Continues a summary, with what was kept beside it.
+    /// Continues a stored summary from the digester's kept state.
     pub(crate) fn resume(summary: Summary, kept: &str, digester: Digester) -> Self {
         Self { summary, follows: digester(Some(kept)) }
     }
 
-    /// Adds one entry. Returns its words for a search, and its time.
+    /// Adds one entry. Returns its words for searches, and its time.
     pub(crate) fn add(&mut self, entry: &Entry) -> (Option<Words>, Option<Timestamp>) {
         let mut digest = self.follows.add(entry);
         let found = (digest.words.take(), digest.time);
@@ -237,12 +237,12 @@ impl Tally {
         found
     }
 
-    /// Notes whether a part cannot be read.
+    /// Records whether a part cannot be read.
     pub(crate) fn note_damage(&mut self, is_damaged: bool) {
         self.summary.damaged |= is_damaged;
     }
 
-    /// Updates the state. If it cannot be derived from what was kept, the entries up to the newest one are read again.
+    /// Updates the state. If it cannot be derived from the kept state, the entries up to the newest one are read again.
     pub(crate) fn settle(&mut self, entries: impl FnOnce(u64) -> StoreResult<Vec<Entry>>) -> StoreResult<()> {
         if self.follows.state().is_none() {
             let newest = self.summary.tail.map_or(0, |tail| tail.seq);
@@ -262,20 +262,20 @@ impl Tally {
         self.summary
     }
 
-    /// What [`Tally::resume`] needs to continue from here.
+    /// The kept state from which [`Tally::resume`] continues.
     pub(crate) fn kept(&self) -> String {
         self.follows.keep()
     }
 }
 
-/// The agent that a conversation belongs to if it was not imported.
+/// The agent of conversations that were not imported.
 pub const OWN_AGENT: &str = "rejoin";
 
-/// Which conversations a list shows. Every condition that is set must hold; without any, all are shown.
+/// Selects the conversations of a list. Every condition that is set must hold; without any, all are shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only conversations of these folders, or of folders in them. One folder may be given in several spellings, such as with
-    /// and without its links resolved.
+    /// Only conversations of these folders, or of folders inside them. One folder may be listed in several spellings, for example
+    /// with and without its links resolved.
     pub folders: Vec<PathBuf>,
     /// Only conversations of this agent: the format they were imported from, or [`OWN_AGENT`].
     pub agent: Option<String>,

@@ -47,7 +47,7 @@ fn fill(store: &dyn Store, from: u64, to: u64) {
     }
 }
 
-/// Whatever becomes of the index, lists and searches are those of a store that reads everything.
+/// Whatever happens to the index, lists and searches equal those of a store that reads everything.
 #[test]
 fn an_index_is_never_needed() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn an_index_is_never_needed() {
     }
 }
 
-/// An older record beside a newer index, as a backup puts it back: what is listed is what is there.
+/// A record restored from a backup, with a newer index: the list shows what the record has.
 #[test]
 fn a_record_from_a_backup_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,19 +143,19 @@ fn lines_that_are_gone_are_missed() {
         assert!(found.iter().any(|(what, torn)| what.contains(wanted) && !torn), "{found:?}");
     };
     missed("entries 3 to 4 were here before");
-    // Listing the rest does not forget what is missing.
+    // Listing the rest does not forget the missing entry.
     at(&location, Access::Write).list(&Default::default()).unwrap();
     missed("entries 3 to 4 were here before");
     fs::write(&file, "").unwrap();
     missed("entries 3 to 4 were here before");
     at(&location, Access::Write).list(&Default::default()).unwrap();
     missed("3 of its entries were here before, and all of them are missing");
-    // It is there again.
+    // The entry is back.
     fs::write(&file, &text).unwrap();
     assert_eq!(problems(), []);
 }
 
-/// What was erased or deleted is not found, and its words are in no file of the store.
+/// Erased or deleted text is not found, and its words are in no file of the store.
 #[test]
 fn what_is_gone_is_not_found() {
     let folder = tempfile::tempdir().unwrap();

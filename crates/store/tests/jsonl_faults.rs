@@ -1,6 +1,6 @@
-//! A folder of files while things go wrong: no room, a kill in the middle, a folder that cannot be written.
+//! A folder of files under faults: no room, a kill in the middle, a folder that cannot be written.
 //!
-//! A test that needs another process starts itself again, with its part in the environment.
+//! A test that needs another process starts itself again, with its role in the environment.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -39,8 +39,8 @@ fn names(folder: &Path) -> Vec<String> {
     files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// B29: without room an append fails as a whole, says that the store cannot be written, and leaves what was there. With room it
-/// goes on where it stood.
+/// B29: without room an append fails as a whole, reports that the store cannot be written, and leaves the existing entries. With
+/// room it continues where it was.
 #[test]
 fn without_room_nothing_is_lost() {
     if let Some(folder) = part() {
@@ -58,7 +58,7 @@ fn without_room_nothing_is_lost() {
         };
         assert!(failed.is_unwritable(), "{failed}");
         assert!(all.len() > 3, "there was room for some");
-        // It stays so, and what was stored stays readable.
+        // It stays full, and stored entries stay readable.
         talk.chain = Chain::at(tail(&all));
         let more = talk.user(&"no room ".repeat(200));
         assert!(store.append(talk.id, tail(&all), &[more]).unwrap_err().is_unwritable());
@@ -76,7 +76,7 @@ fn without_room_nothing_is_lost() {
             small = next.id();
             all.push(next);
         }
-        // The note about an erasure is longer than what it erases here. An erasure that fails leaves nothing of itself.
+        // The note about this erasure is longer than the erased text. A failed erasure leaves no trace.
         talk.chain = Chain::at(tail(&all));
         let note = talk.erased(small);
         let failed = store.erase(talk.id, tail(&all).unwrap(), small, &note).unwrap_err();
@@ -104,7 +104,7 @@ fn without_room_nothing_is_lost() {
     assert!(problems(&*store, None).is_empty());
 }
 
-/// B29: a conversation that could not be begun is not there.
+/// B29: a conversation that could not be created does not exist.
 #[test]
 fn without_any_room_nothing_is_begun() {
     if let Some(folder) = part() {
@@ -125,7 +125,7 @@ fn without_any_room_nothing_is_begun() {
     assert!(!fs::read_dir(folder.path()).unwrap().any(|file| file.unwrap().path().extension().is_some()));
 }
 
-/// B42, S2-33: a process that is killed while it writes loses nothing of what it was told is stored.
+/// B42, S2-33: a process that is killed while it writes loses nothing that was acknowledged.
 #[test]
 fn a_kill_loses_nothing_that_was_acknowledged() {
     if let Some(folder) = part() {

@@ -1,5 +1,5 @@
-//! What `docs/reference/storage.md` says of the bytes on the disk, followed by hand: hashes by BLAKE3 over the layout that the
-//! page describes, LZ4 blocks by the few lines that the format takes. Nothing here calls what wrote them.
+//! Checks by hand what `docs/reference/storage.md` says about the bytes on disk: hashes by BLAKE3 over the layout on that page, LZ4
+//! blocks by the few lines that the format needs. It does not call the code that wrote them.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -59,7 +59,7 @@ fn fill(store: &dyn Store) -> (Talk, Vec<Entry>) {
     (talk, entries)
 }
 
-/// A line taken apart by the marks that the page names.
+/// A line, split at the marks that the page names.
 struct Line<'l> {
     envelope: &'l str,
     inner: &'l str,
@@ -253,7 +253,7 @@ fn rows_are_what_the_page_says() {
     assert_eq!(one("PRAGMA user_version"), 3);
     assert_eq!(one("PRAGMA application_id"), i64::from(u32::from_be_bytes(*b"rejo")));
     assert_eq!(one("PRAGMA page_size"), 8192);
-    // The output that was said twice and erased once is still there for the other.
+    // An output that occurs twice and was erased once is still there for the other message.
     assert_eq!((one("SELECT count(*) FROM blob"), one("SELECT count(*) FROM blob_use")), (2, 2));
     drop(database);
     // The index can be deleted, and is made again.

@@ -1,5 +1,5 @@
-//! Links, pipes and folders in the place of a store's own files: nothing outside the store is read or changed, and nothing
-//! waits for a pipe. Every name that a store uses is tried with every kind of obstacle and every operation.
+//! Links, pipes and folders in place of a store's own files: nothing outside the store is read or changed, and no operation waits
+//! for a pipe. Every name that a store uses is tried with every kind of obstacle and every operation.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -21,10 +21,10 @@ use rejoin_record::{ConversationId, Entry};
 use rejoin_store::{Damage, Holder, Location, Query, Search, StoragePlace, Store, StoreError, try_writing};
 use support::{READ, Talk, WRITE, read, tail};
 
-/// What is put in the place of a file or folder of the store.
+/// The obstacle in place of a file or folder of the store.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Obstacle {
-    /// A link to what was there, moved outside: following it would work.
+    /// A link to the original, which was moved outside: following it would work.
     LinkToItself,
     /// A link to a file outside that holds something else.
     LinkToFile,
@@ -47,7 +47,7 @@ const OBSTACLES: [Obstacle; 6] = [
     Obstacle::Opposite,
 ];
 
-/// Where a store is, and what must not be touched beside it.
+/// The place of a store, and files next to it that must not be touched.
 struct Scene {
     folder: tempfile::TempDir,
     location: Location,
@@ -143,7 +143,7 @@ impl Scene {
         format!("{folder}/{}", file.file_name().to_str().unwrap())
     }
 
-    /// Puts an obstacle in the place of something.
+    /// Replaces a file or folder of the store by an obstacle.
     fn plant(&self, name: &str, obstacle: Obstacle) {
         let place = self.store().join(name);
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -187,7 +187,7 @@ fn damage() -> Damage {
     }
 }
 
-/// Every name below a folder, with what it is and what is in it. Nothing is followed.
+/// Every name below a folder, with its kind and content. No link is followed.
 fn snapshot(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -209,7 +209,7 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// Does everything that can be done with a store: what was refused, and every text that was read.
+/// Runs every operation on a store, and returns the refusals and all texts that were read.
 fn use_it(location: &Location, id: ConversationId, entries: &[Entry]) -> (Vec<String>, String) {
     let mut refused = Vec::new();
     let mut texts = String::new();
@@ -273,7 +273,7 @@ fn use_it(location: &Location, id: ConversationId, entries: &[Entry]) -> (Vec<St
     (refused, texts)
 }
 
-/// An error that can be kept beside the lock that was refused.
+/// An error without the refused lock, so that it can be kept.
 fn in_words(why: &StoreError) -> StoreError {
     StoreError::ReadOnly(why.to_string())
 }
@@ -281,8 +281,8 @@ fn in_words(why: &StoreError) -> StoreError {
 /// Nothing takes longer than this unless it waits for something that never comes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// S3, B43: `.locks/ID.lock -> victim` overwrote the victim. Whatever has the name of a file or a folder of a store, nothing
-/// outside is read, changed or created, nothing waits, and a link is called a link.
+/// S3, B43: `.locks/ID.lock -> victim` overwrote the victim. With any obstacle under the name of a file or a folder of a store,
+/// nothing outside is read, changed or created, nothing waits, and the error calls a link a link.
 #[test]
 fn no_link_in_a_store_is_followed() {
     for kind in ["jsonl", "sqlite"] {
@@ -310,8 +310,8 @@ fn no_link_in_a_store_is_followed() {
     }
 }
 
-/// Names under which something is always made again, or whose file is never needed: what has them may go without a word, and
-/// what a link points to stays.
+/// Names of files that are always created anew or never required. An obstacle there may be removed without an error, and the target
+/// of a link stays.
 fn is_replaced(name: &str) -> bool {
     [".erasing", ".writable-", ".rejoin-", ".backup", ".part", ".making", ".mending", ".draft", "index"]
         .iter()
@@ -330,7 +330,7 @@ fn the_folder_of_a_store_may_be_a_link() {
             _ => Location::Jsonl(link),
         };
         let (refused, _) = use_it(&location, scene.talk.id, &scene.entries);
-        // What is opened to be read refuses to be written, and the second round finds nothing left.
+        // A store opened for reading refuses to be written, and the second round has nothing left to read.
         let expected = |why: &&String| !why.contains("only be read") && !why.contains("not found");
         assert_eq!(refused.iter().find(expected), None, "{kind}: {refused:#?}");
     }

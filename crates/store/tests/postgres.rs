@@ -1,4 +1,4 @@
-//! What only a server can do to a store: refuse, restart, belong to another program, or be shared by many.
+//! What only a server can do to a store: refuse, restart, belong to another program, or be shared by many users.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -257,8 +257,8 @@ fn seconds() -> u64 {
     std::env::var("REJOIN_KILL_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(12)
 }
 
-/// 64 writers in 200 conversations, while the server is killed and restarted three times: what was acknowledged is there, once, and every
-/// conversation verifies.
+/// 64 writers in 200 conversations, while the server is killed and restarted three times: every acknowledged entry is there, once,
+/// and every conversation verifies.
 #[test]
 fn nothing_is_lost_when_the_server_is_killed() {
     let Some(programs) = testkit::postgres::programs() else { return };
@@ -324,7 +324,7 @@ fn nothing_is_lost_when_the_server_is_killed() {
     assert!(count > 200, "{count}");
 }
 
-/// Appends a message after whatever is there, and tries until the server takes it. None if it was stopped before.
+/// Appends a message after the current tail, and retries until the server accepts it. `None` if it was stopped before.
 fn append_one(
     store: &dyn Store,
     id: ConversationId,
@@ -367,7 +367,7 @@ fn append_one(
                 }
             }
         }
-        // It may be there all the same, if others came after it.
+        // It may be stored nevertheless, if other entries came after it.
         let mut is_there = false;
         let looked = store.read(id, after.seq + 1, &mut |item| {
             is_there |= matches!(&item, rejoin_store::StoredItem::Entry(found) if found.id() == entry_id);
@@ -404,7 +404,7 @@ fn append_one(
     }
 }
 
-/// A raw body goes in and comes out byte for byte, whatever the dialect of JSON it is spelled in.
+/// A raw body is returned byte for byte, in any spelling of JSON.
 #[test]
 fn bodies_are_kept_byte_for_byte() {
     with_store(|store| {
@@ -530,7 +530,7 @@ fn unsaved_entries_are_deleted_and_erased_with_the_others() {
     });
 }
 
-/// A file of unsaved entries is read in parts, whatever its size; a torn line at the end was never acknowledged.
+/// A file of unsaved entries of any size is read in parts; a torn last line was never acknowledged.
 #[test]
 fn unsaved_entries_are_read_in_parts() {
     with_store(|store| {
@@ -557,7 +557,7 @@ fn unsaved_entries_are_read_in_parts() {
     });
 }
 
-/// An address may name several hosts, and what the server must allow.
+/// An address may name several hosts, and require that the server is writable.
 #[test]
 fn the_first_host_that_takes_us_is_used() {
     with_database(|server, database, _| {
@@ -581,7 +581,7 @@ fn the_first_host_that_takes_us_is_used() {
     });
 }
 
-/// An address names a server and its standby. When the server is lost and the standby takes over, the same store goes on there.
+/// An address names a server and its standby. When the server fails and the standby takes over, the same store continues there.
 #[test]
 fn a_standby_takes_over() {
     let Some(programs) = testkit::postgres::programs() else { return };
@@ -665,7 +665,7 @@ fn an_erasure_that_fails_leaves_no_lock() {
     });
 }
 
-/// A damaged body cannot be hashed. It is removed all the same.
+/// A damaged body cannot be hashed. It is removed nevertheless.
 #[test]
 fn damaged_content_is_erased_too() {
     with_database(|server, database, location| {

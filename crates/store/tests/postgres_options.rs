@@ -11,7 +11,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 use rejoin_record::{Entry, Scope, Tail};
-use rejoin_store::{Enabled, Hit, Location, Query, ScopeFilter, Search, Store, StoreError};
+use rejoin_store::{EnableOutcome, Hit, Location, Query, ScopeFilter, Search, Store, StoreError};
 use support::{READ, Talk, WRITE, hashes, problems, read, tail, with_database};
 use testkit::postgres::Server;
 
@@ -116,7 +116,7 @@ fn searches_find_the_same_with_the_index_and_without() {
             entries.push(talk.titled(&format!("talk {number}")));
             // Some before the index is enabled, some after, some in between by a process that does not know of it.
             if number == 15 {
-                assert_eq!(store.enable("search").unwrap(), Enabled::Now);
+                assert_eq!(store.enable("search").unwrap(), EnableOutcome::Enabled);
             }
             store.append(talk.id, None, &entries).unwrap();
             plain.append(talk.id, None, &entries).unwrap();
@@ -137,7 +137,7 @@ fn searches_find_the_same_with_the_index_and_without() {
         // Another process finds it enabled, also one that only reads.
         let reader = rejoin_store::open(location, READ).unwrap();
         assert_eq!(reader.search(&searched("zebra*")).unwrap(), plain.search(&searched("zebra*")).unwrap());
-        assert_eq!(store.enable("search").unwrap(), Enabled::Before);
+        assert_eq!(store.enable("search").unwrap(), EnableOutcome::AlreadyEnabled);
         let enabled: Vec<_> =
             store.options().unwrap().iter().map(|option| (option.name, option.enabled)).collect();
         assert_eq!(enabled, [("search", true), ("partitions", false)]);
@@ -190,6 +190,8 @@ fn words_that_are_behind_are_made_up_for() {
         assert_eq!(found(&*store, "grüße").len(), 12);
         let all = "SELECT count(*) FROM rejoin.words";
         assert_eq!(server.psql(database, all).unwrap(), "12");
+        // Its thread would make the words again.
+        drop(store);
         let behind = "DELETE FROM rejoin.words; UPDATE rejoin.summary SET searched = -1";
         server.psql(database, behind).unwrap();
         // A server that only reads at the moment.
@@ -217,7 +219,7 @@ fn words_that_are_behind_are_made_up_for() {
     });
 }
 
-/// What a GIN index once held stays in it, unless it is made again.
+/// A GIN index keeps its words for ever, unless it is rebuilt.
 #[test]
 fn erased_words_are_in_no_table_and_no_index() {
     with_database(|server, database, location| {
@@ -263,8 +265,8 @@ fn entries_in_parts_are_the_same_entries() {
         let other = open(location);
         assert_eq!(read(&*other, talks[0].0.id, 0).0, talks[0].1);
         let size = store.size().unwrap().record;
-        assert_eq!(store.enable("partitions").unwrap(), Enabled::Now);
-        assert_eq!(store.enable("partitions").unwrap(), Enabled::Before);
+        assert_eq!(store.enable("partitions").unwrap(), EnableOutcome::Enabled);
+        assert_eq!(store.enable("partitions").unwrap(), EnableOutcome::AlreadyEnabled);
         assert!(store.size().unwrap().record >= size / 2);
         let kind = server.psql(database, "SELECT relkind FROM pg_class WHERE oid = 'rejoin.entry'::regclass");
         assert_eq!(kind.unwrap(), "p");
@@ -299,7 +301,7 @@ fn entries_in_parts_are_the_same_entries() {
     });
 }
 
-/// Writers go on while the entries are moved. They wait, and lose nothing.
+/// Writers continue while the entries are moved. They wait, and lose nothing.
 #[test]
 fn appends_go_on_while_entries_are_moved() {
     with_database(|_, _, location| {
@@ -417,7 +419,7 @@ fn who_cannot_rebuild_the_index_erases_nothing() {
             assert!(why.contains("rejoin.words") && why.contains("postgres"), "{why}");
         }
         assert_eq!(read(&*owner, talk.id, 0).0, entries);
-        // What the hint says helps.
+        // The advice in the hint works.
         server.psql("postgres", "GRANT postgres TO writer").unwrap();
         writer.erase(talk.id, Tail::of(&entries[2]), entries[1].id(), &note).unwrap();
         entries.push(note);

@@ -1,4 +1,4 @@
-//! A server that asks for a password or a certificate, or whose disk is full. Each refusal says what helps, and the advice works.
+//! A server that requires a password or a certificate, or whose disk is full. Each error has advice, and the advice works.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
@@ -47,7 +47,7 @@ fn a_wrong_password_is_refused() {
     let (mut talk, mut entries) = Talk::of(1, 2);
     store.append(talk.id, None, &entries).unwrap();
     drop(store);
-    // The password is changed while a store that keeps a folder is used: what cannot be saved waits, and the error says why.
+    // The password changes while a store with a folder is in use: unsaved entries wait, and the error has the reason.
     let folder = support::folder();
     let location = with(right).parse::<Location>().unwrap().with_folder(folder.path());
     let store = rejoin_store::open(&location, WRITE).unwrap();
@@ -141,7 +141,7 @@ fn a_certificate_is_checked_as_far_as_the_address_asks() {
         }
         let store = whole("localhost", &roots(certificate)).unwrap();
         assert_eq!(hashes(&read(&*store, talk.id, 0).0), hashes(&entries));
-        // Signed by somebody else.
+        // Signed by another authority.
         for mode in ["verify-ca", "verify-full"] {
             let (why, hint) = refusal(at("localhost", &format!("sslmode={mode}&{}", roots(&other.1))));
             assert!(why.contains("certificate"), "{why}");

@@ -1,5 +1,5 @@
-//! A SQLite file that someone damaged: whatever bit is flipped, it opens, what can be read is read, and if that is not what was
-//! stored, `verify` says so.
+//! A damaged SQLite file: whichever bit is flipped, it opens, the readable part is read, and if that differs from the stored data,
+//! `verify` reports it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -78,12 +78,12 @@ fn read_all(store: &dyn Store, ids: &[ConversationId]) -> Lines {
     all
 }
 
-/// A store with three conversations, closed. Gives its path and what is in it.
+/// A store with three conversations, closed. Returns its path and its content.
 fn made(folder: &Path) -> (PathBuf, Vec<ConversationId>, Lines) {
     made_with(folder, 12)
 }
 
-/// The same with at least this many entries each.
+/// The same with at least this many entries in each.
 fn made_with(folder: &Path, count: u64) -> (PathBuf, Vec<ConversationId>, Lines) {
     let path = folder.join("rejoin.db");
     let ids: Vec<ConversationId> = (1..=3).map(id).collect();
@@ -125,7 +125,7 @@ fn place(name: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// B29: a flipped bit anywhere in the file: it opens, most of it is read, and what is read differently is found.
+/// B29: a bit is flipped anywhere in the file: it opens, most of it is read, and every difference is found.
 #[test]
 fn a_flipped_bit_is_found_wherever_it_changes_what_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +208,7 @@ fn a_damaged_file_is_set_aside_before_it_is_written_to() {
     assert_eq!(problems(&*store), Vec::<String>::new());
 }
 
-/// B29: bytes that are no database at all are not taken for an empty store, and are not overwritten.
+/// B29: bytes that are not a database are not taken for an empty store, and are not overwritten.
 #[test]
 fn what_is_no_database_stays_as_it_is() {
     let (folder, path) = place("rejoin.db");
@@ -225,7 +225,7 @@ fn what_is_no_database_stays_as_it_is() {
     }
 }
 
-/// An emptied file is what is left of a store, not a new one.
+/// An emptied file is the remainder of a store, not a new one.
 #[test]
 fn an_emptied_file_is_damage() {
     let (_folder, path) = place("rejoin.db");
@@ -237,7 +237,7 @@ fn an_emptied_file_is_damage() {
     assert_eq!(fs::read(&path).unwrap(), b"");
 }
 
-/// What the log of an emptied file holds is found. The database itself would forget the log as soon as it opened the file.
+/// The log of an emptied file is searched. The database itself would discard the log as soon as it opened the file.
 #[test]
 fn the_log_of_an_emptied_file_is_read() {
     let (folder, path) = place("rejoin.db");
@@ -257,8 +257,8 @@ fn the_log_of_an_emptied_file_is_read() {
     }
 }
 
-/// A page of zeros, whichever it is: what lies on other pages is read, a message can be appended, and then everything that could
-/// be read before can still be read. The store does not count as sound before it is repaired.
+/// Any page is replaced by zeros: rows on other pages are read, a message can be appended, and all rows that could be read before
+/// still can be. The store does not count as sound until it is repaired.
 #[test]
 fn a_lost_page_costs_what_is_on_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -313,8 +313,8 @@ fn appended_one_by_one(path: &Path, count: u64) -> Box<dyn Store> {
     store
 }
 
-/// A file or a log that was cut off between two pages or frames looks whole. The index has seen what is missing, and it is still
-/// missed after someone listed what is left, or went on with the conversation.
+/// A file or a log that was cut off between two pages or frames looks whole. The index has seen the missing entries, and they still
+/// count as missing after a list, or after the conversation continued.
 #[test]
 fn what_was_cut_off_is_missed() {
     let (folder, path) = place("rejoin.db");
@@ -366,7 +366,7 @@ fn what_was_cut_off_is_missed() {
     }
 }
 
-/// An entry whose parent is gone is proved all the same; one that was changed is not shown as if it were right.
+/// An entry whose parent is lost is still verified; a changed one is not shown as sound.
 #[test]
 fn a_child_of_a_lost_entry_is_checked() {
     for (change, shown) in [("", true), ("at = at + 1000000", false)] {
@@ -459,7 +459,7 @@ fn a_bomb_is_not_expanded() {
     assert!(why.iter().filter(|why| why.contains("not expanded")).count() > 5, "{why:?}");
 }
 
-/// A log that a killed process left and someone damaged: what the database would forget is said and set aside.
+/// A log that a killed process left and that was damaged: the part that the database would discard is reported and set aside.
 #[test]
 fn a_damaged_log_is_noticed_and_kept() {
     let (folder, path) = place("rejoin.db");
@@ -536,7 +536,7 @@ fn an_older_log_does_not_hide_the_file() {
     }
 }
 
-/// B29: another program's database gets no tables of ours.
+/// B29: another program's database gets none of rejoin's tables.
 #[test]
 fn the_database_of_another_program_is_left_alone() {
     let (_folder, path) = place("places.db");

@@ -1,4 +1,4 @@
-//! Findings: what is wrong, where, how bad, and what was done about it. They are typed; text is made where they are shown.
+//! Findings: the fault, its place, its severity, and what was done about it. They are typed; the text is made when they are shown.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use crate::rules::Rule;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Good to know; nothing is broken.
+    /// Information; nothing is broken.
     Note,
     /// Something was guessed or replaced.
     Warning,
-    /// A provider would refuse it as it is.
+    /// A provider would refuse the unrepaired history.
     Error,
 }
 
 impl Severity {
-    /// Its name.
+    /// The severity's name, for people and programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -37,7 +37,7 @@ impl fmt::Display for Severity {
 /// A place in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Position {
-    /// The message, counted from 0; none for a place outside all messages.
+    /// The message, counted from 0; `None` for a place outside all messages.
     pub message: Option<usize>,
     /// The block of the message, counted from 0. In formats that keep calls apart from content, blocks count the parts of the
     /// content first and then the calls.
@@ -67,12 +67,12 @@ macro_rules! actions {
         }
 
         impl Action {
-            /// Its name.
+            /// The action's name, for programs.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// What was done, for a person.
+            /// What was done, in words for a person.
             pub fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence,)* }
             }
@@ -87,31 +87,30 @@ actions! {
     Moved = "moved", "it is moved to where it belongs";
     Labelled = "labelled", "it becomes a labelled text, so nothing of it is lost";
     Joined = "joined", "it is joined with the other result, in order";
-    Renamed = "renamed", "it gets another id or name, the same on both sides";
+    Renamed = "renamed", "it is renamed in the request, in calls and results alike";
     Wrapped = "wrapped", "the raw text is wrapped in an object; the result stays";
     Replaced = "replaced", "it is replaced by something the provider accepts";
     Inserted = "inserted", "what is missing is added";
     SetAside = "set-aside", "it is set aside; everything else can be used";
 }
 
-/// One thing that was found.
+/// One fault, or one fact worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The kind of finding.
     pub rule: Rule,
-    /// How bad it is. Usually the rule's own severity; a note if nothing is left to repair, such as for a call that a sent
+    /// How bad it is. Usually the rule's own severity; a note if nothing needs repair any more, for example for a call that a sent
     /// request has already decided about.
     pub severity: Severity,
-    /// Where it was found.
+    /// The place of the fault.
     pub at: Position,
     /// What was done about it.
     pub action: Action,
-    /// The thing that it is about, as the source spells it: a call id, a tool name, a field or a role.
+    /// The thing that it concerns, in the source's spelling: a call id, a tool name, a field or a role.
     pub subject: Option<Text>,
-    /// The name of the tool, if one is involved and named.
+    /// The name of the tool, if the finding concerns a tool with a name.
     pub tool: Option<Text>,
-    /// More about it, where the rule's summary does not say enough. `Display` writes it after a colon, at the end of the
-    /// sentence.
+    /// More about it, if the rule's summary does not say enough. `Display` writes it after a colon, at the end of the sentence.
     pub detail: Option<Text>,
 }
 
@@ -121,29 +120,29 @@ impl Finding {
         Self { rule, severity: rule.severity(), at, action, subject: None, tool: None, detail: None }
     }
 
-    /// The same finding about something.
+    /// Sets the thing that the finding concerns.
     #[must_use]
     pub fn about(mut self, subject: impl Into<Text>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    /// The same finding, naming a tool.
+    /// Sets the tool that the finding concerns.
     #[must_use]
     pub fn of_tool(mut self, tool: &Text) -> Self {
         self.tool = (!tool.is_blank()).then(|| tool.clone());
         self
     }
 
-    /// The same finding with more words.
+    /// Sets the detail.
     #[must_use]
     pub fn because(mut self, detail: impl Into<Text>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// What was done about it, for a person.
-    pub fn deed(&self) -> &'static str {
+    /// What was done about it, in words for a person.
+    pub fn action_text(&self) -> &'static str {
         match (self.rule, self.action) {
             (Rule::PartialBatch, Action::Kept) => "what arrived stays, what is missing is added",
             _ => self.action.sentence(),
@@ -156,7 +155,7 @@ impl Finding {
     }
 }
 
-/// What was found, in a sentence for a person.
+/// The fault, in a sentence for a person.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.rule.summary())?;

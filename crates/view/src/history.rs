@@ -1,59 +1,59 @@
-//! A history: messages in order, what is known about their calls, and where requests were sent.
+//! A history: messages in order, known facts about their calls, and the places where requests were sent.
 
 use std::sync::Arc;
 
 use rejoin_record::Message;
 
-/// What is known about a tool call.
+/// What the record shows about a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Fate {
-    /// Nothing.
+    /// The record shows nothing about it.
     #[default]
     Unknown,
     /// It never ran.
     NotStarted,
-    /// It waits for a person, so it never ran.
+    /// It waits for a person's approval, so it never ran.
     AwaitingApproval,
     /// It began to run.
     Started,
-    /// A request was sent that did not show it. Later results do not see it.
+    /// A request that did not show it was sent. Later results do not belong to it.
     ClosedLeftOut,
-    /// A request was sent that showed it as interrupted. Later results do not see it.
+    /// A request that showed it as interrupted was sent. Later results do not belong to it.
     ClosedInterrupted,
-    /// A request was sent that did not show it although it had results, because another call of its message had none. The
-    /// results before that request stay out with it; later ones do not see it.
+    /// A request that did not show it was sent, although it had results, because another call of its message had none. Its results
+    /// before that request are left out with it; later ones do not belong to it.
     ClosedWithBatch,
 }
 
 impl Fate {
-    /// Whether a decision about it was already sent to a model.
+    /// Whether a decision about the call was already sent to a model.
     pub fn is_closed(self) -> bool {
         matches!(self, Self::ClosedLeftOut | Self::ClosedInterrupted | Self::ClosedWithBatch)
     }
 
-    /// Whether results in the same request belong to it. Those of a call that was left out with its batch still do: they stay
-    /// out with it.
+    /// Whether results before the next request belong to it. Those of a call that was left out with its batch do: they are left out
+    /// with it.
     pub(crate) fn has_results(self) -> bool {
         !self.is_closed() || self == Self::ClosedWithBatch
     }
 }
 
-/// What is known about one call.
+/// The fate of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownCall {
-    /// The message.
+    /// The index of the message.
     pub message: usize,
-    /// The block in it.
+    /// The index of the block in the message.
     pub block: usize,
-    /// What is known.
+    /// The call's fate.
     pub fate: Fate,
 }
 
-/// Everything that a view is computed from. The list is shared: views refer to it, they do not copy it.
+/// Everything that a view is computed from. Views share the list of messages and do not copy it.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     pub(crate) messages: Arc<Vec<Arc<Message>>>,
-    /// What is known about calls, ordered by message.
+    /// The known fates of calls, ordered by message.
     pub(crate) fates: Vec<KnownCall>,
     /// The messages before which requests were sent, in order.
     pub(crate) sent: Vec<usize>,
@@ -62,12 +62,13 @@ pub struct History {
 }
 
 impl History {
-    /// A history of these messages. Nothing else is known about their calls.
+    /// A history of these messages. Nothing is known about the fates of their calls.
     pub fn of(messages: impl IntoIterator<Item = Arc<Message>>) -> Self {
         Self { messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 
-    /// The messages, with what is known about their calls, and the places (before which message) where requests were sent.
+    /// A history of these messages, with the known fates of their calls, and the indexes of the messages before which requests were
+    /// sent.
     pub fn with(messages: Vec<Arc<Message>>, mut fates: Vec<KnownCall>, mut sent: Vec<usize>) -> Self {
         fates.sort_by_key(|fate| (fate.message, fate.block));
         sent.sort_unstable();
@@ -80,7 +81,7 @@ impl History {
         Self { session: Some(Arc::from(name)), ..self }
     }
 
-    /// What is known about calls, ordered by message.
+    /// The known fates of calls, ordered by message.
     pub fn known(&self) -> &[KnownCall] {
         &self.fates
     }
@@ -99,7 +100,7 @@ impl History {
 pub(crate) enum Step<'h> {
     /// A request was sent before the message with this number.
     Request(usize),
-    /// A message with its number, and what is known about its calls.
+    /// A message with its index, and the known fates of its calls.
     Message(usize, &'h Message, &'h [KnownCall]),
 }
 

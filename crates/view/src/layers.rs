@@ -34,19 +34,19 @@ impl<K: Hash + Eq + Clone, V: Clone> Layers<K, V> {
         self.get(key).is_some()
     }
 
-    /// Gives a key a value. True if it had none.
+    /// Sets the value of a key. Returns true if the key had none.
     pub fn insert(&mut self, key: K, value: V) -> bool {
         let first = !self.contains(&key);
         self.new.insert(key, value);
         first
     }
 
-    /// Whether it has no keys.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.new.is_empty() && self.settled.is_empty()
     }
 
-    /// Settles the new entries. Costs only as much as these, unless a copy still shares the settled ones.
+    /// Moves the new entries to the settled ones. It takes time only in their number, unless a copy still shares the settled ones.
     pub fn settle(&mut self) {
         if !self.new.is_empty() {
             Arc::make_mut(&mut self.settled).extend(self.new.drain());

@@ -1,14 +1,14 @@
 //! An append-only list that its copies share.
 //!
-//! Copying it is cheap at any length: a copy shares the slots and has its own length. Pushed values never move or change,
-//! so one thread can read its copy while another pushes to its own.
+//! Copying it is cheap at any length: a copy shares the slots and has its own length. Pushed values never move or change, so one
+//! thread can read its copy while another pushes to its own copy.
 
 use std::{
     fmt,
     sync::{Arc, OnceLock},
 };
 
-/// The number of values in the first segment; each later segment holds twice as many as the one before.
+/// The number of values in the first segment. Each later segment holds twice as many as the previous one.
 const FIRST: usize = 8;
 /// Enough for any list that fits into memory.
 const SEGMENTS: usize = 40;
@@ -39,24 +39,24 @@ impl<T: fmt::Debug> fmt::Debug for List<T> {
     }
 }
 
-/// The segment that holds a place, and where in it.
+/// The segment that holds an index, and the position in that segment.
 fn place(index: usize) -> (usize, usize) {
     let segment = (index / FIRST + 1).ilog2() as usize;
     (segment, index - FIRST * ((1 << segment) - 1))
 }
 
 impl<T> List<T> {
-    /// How many values it has.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value at a place.
+    /// The value at an index.
     pub fn get(&self, index: usize) -> Option<&T> {
         if index >= self.len {
             return None;
@@ -75,7 +75,7 @@ impl<T> List<T> {
         self.range(0, self.len)
     }
 
-    /// The values from one place to another, in order.
+    /// The values from one index up to another, in order.
     pub fn range(&self, from: usize, to: usize) -> impl DoubleEndedIterator<Item = &T> {
         (from..to.min(self.len)).filter_map(|index| self.get(index))
     }
@@ -84,7 +84,7 @@ impl<T> List<T> {
 impl<T: Clone> List<T> {
     /// Adds a value at the end. Other copies do not see it.
     ///
-    /// Takes constant time as long as only one copy grows. If another copy grew first, this one copies all its values.
+    /// Takes constant time while only one copy grows. If another copy grew first, this one copies all its values.
     pub fn push(&mut self, value: T) {
         let (segment, slot) = place(self.len);
         let slots = self.segments[segment]
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!((list.len(), copy.len(), copy.get(100)), (101, 100, None));
         assert!(Arc::ptr_eq(list.get(99).unwrap(), copy.get(99).unwrap()));
         assert!(Arc::ptr_eq(&list.segments, &copy.segments));
-        // Another copy took the slot, so this one gets slots of its own.
+        // The other copy took the slot, so this one copies its values to new slots.
         let mut other = copy.clone();
         other.push(Arc::new(-1));
         assert_eq!((**other.last().unwrap(), **list.last().unwrap()), (-1, 100));

@@ -1,15 +1,15 @@
-//! The one place that decides which result answers which call.
+//! Decides which result answers which call; no other code does.
 //!
-//! A result answers the first open call with its id in the newest preceding assistant message that has one, at any
-//! distance. If all preceding ones are answered, it is a second result of the newest. If only a later call has the id, it
-//! came before its call. Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place
-//! where a request was sent: the model has seen everything before it as it is.
+//! A result answers the first open call with its id in the newest preceding assistant message that has one, at any distance. If all
+//! such calls are answered, it is a second result of the newest one. If only a later call has the id, it came before its call.
+//! Otherwise it is an orphan. A closed call is invisible to results. Nothing pairs across a place where a request was sent, because
+//! the model has already seen everything before it.
 //!
-//! [`repair`](mod@crate::repair) turns the answer into a view, [`PathState`](crate::PathState) follows it entry by entry for
-//! lists, and the audit and the readers ask it too.
+//! [`repair`](mod@crate::repair) turns the pairs into a view, [`PathState`](crate::PathState) follows them entry by entry for
+//! lists, and the audit and the readers use them, too.
 //!
-//! Open calls of one id form a stack of groups (one group per message); each call and result is touched a constant number
-//! of times.
+//! The open calls of one id form a stack of groups (one group per message); each call and result is visited a constant number of
+//! times.
 
 use hashbrown::HashMap;
 use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
@@ -22,7 +22,7 @@ use crate::{
 
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A summary of a message: enough to emit a sound one without reading it again.
+/// A summary of a message, from which a sound one can be emitted without reading it again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageSlot {
     pub calls: u32,
@@ -30,11 +30,11 @@ pub(crate) struct MessageSlot {
     pub blocks: u32,
     /// The block of the first call, if all calls are together at the end.
     pub calls_from: u32,
-    /// Who speaks in a view of it; none for a role that no provider knows.
+    /// The speaker's role in a view; `None` for a role that no provider knows.
     pub role: Option<SoundRole>,
-    /// It is a tool's message.
+    /// Whether it is a tool's message.
     pub of_tool: bool,
-    /// Every call has a unique id and an object for arguments.
+    /// Whether every call has a unique id and an object as arguments.
     pub calls_are_clean: bool,
 }
 
@@ -44,18 +44,18 @@ pub(crate) struct CallSlot {
     pub message: u32,
     pub block: u32,
     pub fate: Fate,
-    /// First and last of its results, a list through [`ResultSlot::next`].
+    /// The first of its results, in a list linked by [`ResultSlot::next`], and the last.
     pub first: u32,
     last: u32,
-    /// Whether a result that comes after it answers it.
+    /// Whether a result after it answers it.
     pub answered: bool,
     /// Whether an earlier call has the same id.
     pub reused: bool,
     /// The next call of the same id in the same message.
     next_in_group: u32,
-    /// The open call that comes up when this group is done.
+    /// The open call below this group on the stack.
     below: u32,
-    /// The call that was the newest of this id before.
+    /// The previous call with this id.
     previous: u32,
     pub malformed: bool,
     epoch: u32,
@@ -66,7 +66,7 @@ pub(crate) struct CallSlot {
 pub enum MatchKind {
     /// It answers an open call.
     Answer,
-    /// The call was answered before.
+    /// Its call was already answered.
     Duplicate,
     /// It comes before its call.
     Early,
@@ -84,9 +84,9 @@ pub(crate) struct ResultSlot {
     pub call: u32,
     pub kind: MatchKind,
     pub next: u32,
-    /// Only results are between it and its call.
+    /// Whether only results are between it and its call.
     pub direct: bool,
-    /// It comes before a result of an earlier call of the same batch.
+    /// Whether it comes before a result of an earlier call of the same batch.
     pub out_of_order: bool,
     epoch: u32,
 }
@@ -99,19 +99,19 @@ pub(crate) struct IdState {
     newest: u32,
     /// The next call to be answered.
     open: u32,
-    /// Results that no call has claimed yet, a list through [`ResultSlot::next`].
+    /// Results whose call has not come yet, in a list linked by [`ResultSlot::next`].
     waiting: u32,
     waiting_last: u32,
 }
 
 impl IdState {
-    /// An id that no call has used, and the result with it that was seen.
+    /// The state of an id that no call has used yet, with its first result.
     fn waiting(result: u32) -> Self {
         Self { first_call: NONE, newest: NONE, open: NONE, waiting: result, waiting_last: result }
     }
 }
 
-/// A call or a result: the message, and the block in it. Both count from 0.
+/// The position of a call or a result: the message and the block in it, both counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockAt {
     /// The message.
@@ -127,7 +127,7 @@ pub struct PairedResult {
     pub at: BlockAt,
     /// How it belongs to its call.
     pub kind: MatchKind,
-    /// The call that it belongs to; none for an orphan or a result without an id.
+    /// The call that it belongs to; `None` for an orphan or a result without an id.
     pub call: Option<BlockAt>,
 }
 
@@ -152,13 +152,13 @@ pub struct Pairing {
     pub(crate) calls: Vec<CallSlot>,
     pub(crate) results: Vec<ResultSlot>,
     epoch: u32,
-    /// First call of the current epoch.
+    /// The first call after the last request.
     epoch_start: usize,
-    /// The message whose results may come here, if only results came since.
+    /// The message whose results may follow now, if only results came after it.
     batch: Option<u32>,
-    /// The highest call of that batch that was answered so far.
+    /// The last call of that batch that was answered so far.
     batch_reached: u32,
-    /// Steps of the loops that are not bounded by one message, to see that they stay linear.
+    /// Counts the steps of loops that are not bounded by one message, for the test that they stay linear.
     #[cfg(test)]
     pub(crate) steps: usize,
 }
@@ -176,12 +176,12 @@ impl Pairing {
         pairing
     }
 
-    /// Adds a message. Nothing else is known about its calls.
+    /// Adds a message. Nothing is known about the fates of its calls.
     pub fn add(&mut self, message: &Message) {
         self.add_known(self.messages.len(), message, &[]);
     }
 
-    /// Marks that a request is sent here: calls that are open now stay unanswered.
+    /// Marks that a request is sent here. Calls that are open now stay unanswered.
     pub fn seal(&mut self) {
         self.close_open(OnBroken::Keep);
         self.next_epoch();
@@ -202,13 +202,29 @@ impl Pairing {
         })
     }
 
-    /// The call that a result belongs to; none for an orphan or a result without an id.
+    /// The call that a result belongs to; `None` for an orphan or a result without an id.
     pub fn call_of(&self, result: BlockAt) -> Option<BlockAt> {
         let place = self.results.binary_search_by_key(&result, ResultSlot::at).ok()?;
         self.calls.get(self.results[place].call as usize).map(CallSlot::at)
     }
 
-    /// The results since the last request that answer no call: orphans, second and early ones.
+    /// Whether a result answers a call.
+    pub(crate) fn is_answered(&self, call: BlockAt) -> bool {
+        self.place_of(call).is_some_and(|place| self.calls[place].answered)
+    }
+
+    /// Sets what became of a call that was added.
+    pub(crate) fn set_fate(&mut self, call: BlockAt, fate: Fate) {
+        if let Some(place) = self.place_of(call) {
+            self.calls[place].fate = fate;
+        }
+    }
+
+    fn place_of(&self, call: BlockAt) -> Option<usize> {
+        self.calls.binary_search_by_key(&call, CallSlot::at).ok()
+    }
+
+    /// The results since the last request that answer no call: orphans, second results and early ones.
     pub(crate) fn strays(&self) -> impl Iterator<Item = BlockAt> {
         let strays = self.results.iter().filter(|result| result.epoch == self.epoch);
         let strays = strays.filter(|result| !matches!(result.kind, MatchKind::Answer | MatchKind::NoId));
@@ -226,7 +242,7 @@ impl Pairing {
         self.ids.reserve(messages / 2);
     }
 
-    /// Adds the message with this number, and what is known about its calls.
+    /// Adds the message with this number, with the known fates of its calls.
     pub(crate) fn add_known(&mut self, number: usize, message: &Message, fates: &[KnownCall]) {
         let index = number as u32;
         let mut slot = MessageSlot {
@@ -281,7 +297,7 @@ impl Pairing {
         self.messages.push(slot);
     }
 
-    /// Takes calls that were sent or closed meanwhile off the stacks of an id. Returns the steps that took.
+    /// Removes calls that were sent or closed meanwhile from the stacks of an id. Returns the number of steps.
     fn settle(state: &mut IdState, calls: &[CallSlot], epoch: u32) -> usize {
         let mut steps = 0;
         while state.open != NONE {
@@ -335,7 +351,7 @@ impl Pairing {
             self.count(steps);
             return reused;
         }
-        // Results that came before: those that no request was sent after.
+        // Earlier results with this id that came after the last request.
         while state.waiting != NONE {
             steps += 1;
             let early = state.waiting;
@@ -350,7 +366,7 @@ impl Pairing {
         let same_group = state.open != NONE && self.calls[state.open as usize].message == message;
         if same_group {
             slot.below = self.calls[state.open as usize].below;
-            // The newest call of this id is the last of the group, since the group is still open.
+            // The newest call of this id is the last of the group, because the group is still open.
             self.calls[state.newest as usize].next_in_group = this;
         } else {
             slot.below = state.open;
@@ -424,12 +440,12 @@ impl Pairing {
         }
     }
 
-    /// The decisions that a request sent now would make about the calls since the last one, in order. Calls that need no
+    /// The decisions that a request sent now would make about the calls since the last request, in order. Calls that need no
     /// decision are left out.
     pub(crate) fn decisions(&self, policy: OnBroken) -> Vec<KnownCall> {
         let mut decisions = Vec::new();
         for batch in self.calls[self.epoch_start..].chunk_by(|call, next| call.message == next.message) {
-            // If one call of a batch is left out, all of them are.
+            // If one call of a batch is left out, the whole batch is.
             let dropped = policy.drops() && batch.iter().any(|call| call.is_undecided(policy));
             decisions.extend(batch.iter().filter_map(|call| {
                 let fate = if call.is_undecided(policy) {
@@ -444,7 +460,7 @@ impl Pairing {
         decisions
     }
 
-    /// From here on, nothing can change what came before.
+    /// Makes everything so far final: later messages cannot change it.
     pub(crate) fn next_epoch(&mut self) {
         self.epoch += 1;
         self.epoch_start = self.calls.len();
@@ -463,12 +479,12 @@ impl CallSlot {
         BlockAt { message: self.message as usize, block: self.block as usize }
     }
 
-    /// Whether a view would show a result with it.
+    /// Whether a view would show it with a result.
     pub(crate) fn has_answer(&self, policy: OnBroken) -> bool {
         self.answered || (!policy.drops() && self.first != NONE)
     }
 
-    /// Whether nothing answers it, and no sent request has decided about it.
+    /// Whether it is unanswered and no sent request has decided about it.
     pub(crate) fn is_undecided(&self, policy: OnBroken) -> bool {
         !self.has_answer(policy) && !self.fate.is_closed()
     }
@@ -487,7 +503,7 @@ fn append(call: &mut CallSlot, result: u32, results: &mut [ResultSlot]) {
     link(&mut call.first, &mut call.last, result, results);
 }
 
-/// Puts a result at the end of a list through [`ResultSlot::next`].
+/// Appends a result to a list linked by [`ResultSlot::next`].
 fn link(first: &mut u32, last: &mut u32, result: u32, results: &mut [ResultSlot]) {
     if *first == NONE {
         *first = result;

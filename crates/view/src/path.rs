@@ -1,40 +1,42 @@
 //! The path: from the entries of a conversation to the history that a view is computed from.
 //!
-//! Follows the tree from the root to the head, takes the messages, and applies what `closed` and `turn` entries record
-//! about their calls. The last compaction on the path hides what it replaced, and a `prune` entry replaces results by
-//! tombstones. Every other kind of entry is skipped here.
+//! It follows the tree from the root to the head, takes the messages, and applies the facts about their calls in `closed` and
+//! `turn` entries. The last compaction on the path hides the messages that it replaced, and a `prune` entry replaces results by
+//! tombstones or leaves out their middle. All other kinds of entries are skipped.
 
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
-    Block, BlockKind, CallId, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, StandInResults,
-    Text, ToolResult, Tree, UnreadResult,
-    content::{CallAt, Compacted, Decision, TurnState},
+    Block, BlockKind, Content, Entry, EntryId, Kind, MediaSource, Message, StandIn, StandInResults, Text,
+    ToolResult, Tree, UnreadResult,
+    content::{CallAt, Compacted, Decision, ShortenedResult, TurnState},
 };
 
 use crate::{
+    excerpt,
     finding::{Action, Finding, Position},
     history::{Fate, History, KnownCall},
+    pairing::{BlockAt, Pairing},
     rules::Rule,
     tokens::{self, estimated},
 };
 
-/// The history that leads to the head of a tree.
+/// The history along the path to the head of a tree.
 #[derive(Debug, Default)]
 pub struct Path {
     /// The history.
     pub history: History,
-    /// The entry of each message; a compaction's summary has the compaction's.
+    /// The entry of each message. A compaction's summary has the entry of the compaction.
     pub entries: Vec<EntryId>,
-    /// Findings made while following the path, each with the entry it is about.
+    /// Findings about the path, each with the entry that it concerns.
     pub findings: Vec<(EntryId, Finding)>,
 }
 
-/// The history that leads to the head of the tree, and what was found on the way.
+/// The history along the path to the head of the tree, with findings about the path.
 pub fn path(tree: &Tree<'_>) -> Path {
     let (entries, broken) = tree.path();
-    // In the order of the path.
+    // Both lists are in the order of the path.
     let mut broken = broken.into_iter().peekable();
     let mut walk = Walk::begin(tree, &entries);
     for entry in entries {
@@ -51,13 +53,17 @@ pub fn path(tree: &Tree<'_>) -> Path {
     Path { history, entries, findings }
 }
 
-/// The messages on a path that a view does not show as they were recorded: pruned ones, and those that a compaction shortened.
+/// The messages on a path that a view shows differently than recorded: those with pruned or shortened results, and those that a
+/// compaction shortened.
 #[must_use]
 pub fn changed(path: &[&Entry]) -> HashSet<EntryId> {
     let mut changed = HashSet::new();
     for entry in path.iter().filter(|entry| matches!(entry.envelope().kind, Kind::Prune | Kind::Compacted)) {
         match Content::of(entry) {
-            Content::Prune(prune) => changed.extend(prune.results.iter().map(|at| at.entry)),
+            Content::Prune(prune) => {
+                changed.extend(prune.results.iter().map(|at| at.entry));
+                changed.extend(prune.shortened.iter().flatten().map(|result| result.entry));
+            }
             Content::Compacted(Compacted { kept: Some(kept), .. }) => {
                 changed.extend(kept.iter().filter(|kept| kept.text.is_some()).map(|kept| kept.entry));
             }
@@ -67,8 +73,8 @@ pub fn changed(path: &[&Entry]) -> HashSet<EntryId> {
     changed
 }
 
-/// Whether an entry has a number in its conversation: messages, commands and summaries do, whether they can be read or not.
-/// Without a summary, what follows a compaction is the summary.
+/// Whether an entry has a number in its conversation: messages, commands and summaries have one, even if they cannot be read. A
+/// compaction without a summary has none; the message after it is the summary.
 #[must_use]
 pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
     match content {
@@ -82,43 +88,50 @@ pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
 pub struct ParsedMessage {
     /// The entry.
     pub entry: EntryId,
-    /// The place of the entry.
+    /// The `seq` of the entry.
     pub seq: u64,
     /// The message.
     pub message: Arc<Message>,
 }
 
-/// A path as it is walked, entry by entry. A running conversation keeps it and adds to it.
+/// A path while it is walked, entry by entry. A running conversation keeps it and adds to it.
 #[derive(Debug, Default)]
 pub struct Walk {
     messages: Vec<Arc<Message>>,
     entries: Vec<EntryId>,
-    /// The number that people and models call each message by: its place on the path, with commands and summaries, from 0.
+    /// The number by which people and models refer to each message: its position on the path, counting commands and summaries, from
+    /// 0.
     numbers: Vec<usize>,
     next_number: usize,
     calls: Calls,
     sent: Vec<usize>,
     findings: Vec<(EntryId, Finding)>,
-    /// A turn of ours is in progress: a call in it runs only after an entry that records its start.
+    /// Whether a turn of rejoin is in progress. A call in it runs only after an entry has recorded its start.
     in_turn: bool,
     /// Whether a person was asked about any call.
     has_asked: bool,
-    /// The compaction that counts.
+    /// The compaction in force.
     cut: Option<Cut>,
-    /// The place of its summary.
+    /// The index of its summary.
     summary: Option<usize>,
+    /// The messages that stay in every view. A walk that begins with the whole path knows the final list from its beginning,
+    /// because a message that is pinned at the end is shown in full, even if its result was pruned before.
     pinned: Vec<EntryId>,
     pruned: HashSet<(EntryId, u64)>,
+    /// The messages whose results were pruned but are shown because the messages are pinned.
+    spared: HashSet<EntryId>,
+    /// The content of the results that lost their middle, as recorded.
+    whole: HashMap<(EntryId, u64), Vec<Block>>,
     prunes: usize,
     /// The messages whose only result was not read.
     unread: HashMap<EntryId, UnreadResult>,
-    /// How many of the entries to come were known when the walk began.
+    /// How many of the coming entries were known when the walk began.
     foreseen: usize,
     stale: bool,
-    results: Results,
+    paired: Paired,
 }
 
-/// A compaction, and how far the walk has come towards it.
+/// A compaction, and how far the walk is from it.
 #[derive(Debug)]
 struct Cut {
     entry: EntryId,
@@ -130,7 +143,7 @@ struct Cut {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Messages are hidden, except those that are kept.
+    /// Messages are hidden, except those that it keeps.
     Hiding,
     /// The first message that stays was reached.
     Keeping,
@@ -138,12 +151,13 @@ enum Progress {
     Passed,
 }
 
-/// The entry of the newest result of each call id, among the first `read` messages. A path on which nothing was closed never
-/// needs it, so it is read when it is needed.
+/// Which results belong to which calls, among the first `messages` messages and `requests` requests. Only a path with calls that were
+/// left out needs it, so it is filled on demand.
 #[derive(Debug, Default)]
-struct Results {
-    newest: HashMap<CallId, EntryId>,
-    read: usize,
+struct Paired {
+    pairing: Pairing,
+    messages: usize,
+    requests: usize,
 }
 
 impl Cut {
@@ -168,7 +182,7 @@ impl Cut {
                 Content::Compacted(compacted) => Some((at, compacted)),
                 _ => None,
             })?;
-        // An entry that is not before it cannot be kept from.
+        // Keeping from an entry that is not before the compaction is not possible.
         let stands_before = |entry: &Entry, id: EntryId| {
             tree.gap_before(entry.id()).is_some_and(|gap| gap.stand_ins.iter().any(|other| other.entry == id))
         };
@@ -183,11 +197,11 @@ impl Cut {
 }
 
 impl Walk {
-    /// Begins to walk a path, so that its last compaction is known. The entries of the path are then added in order.
+    /// Begins to walk a path whose last compaction is known in advance. The caller then adds the entries of the path in order.
     #[must_use]
     pub fn begin(tree: &Tree<'_>, path: &[&Entry]) -> Self {
-        let mut walk = Self { cut: Cut::of(tree, path, None), foreseen: path.len(), ..Self::default() };
-        // Where entries were left out, most messages that are shown are known without them.
+        let mut walk = Self::foreseeing(path, Cut::of(tree, path, None));
+        // If entries were skipped, most shown messages are known from the stand-ins.
         let known = tree.known_messages();
         walk.messages.reserve(known);
         walk.entries.reserve(known);
@@ -196,10 +210,20 @@ impl Walk {
         walk
     }
 
-    /// The same, as if a compaction had been undone.
+    /// Begins like [`Walk::begin`], as if a compaction had been undone.
     #[must_use]
     pub fn begin_without(tree: &Tree<'_>, path: &[&Entry], compaction: EntryId) -> Self {
-        Self { cut: Cut::of(tree, path, Some(compaction)), foreseen: path.len(), ..Self::default() }
+        Self::foreseeing(path, Cut::of(tree, path, Some(compaction)))
+    }
+
+    /// A walk that knows the end of its path: the compaction in force, and the pins.
+    fn foreseeing(path: &[&Entry], cut: Option<Cut>) -> Self {
+        let metas = path.iter().rev().filter(|entry| entry.envelope().kind == Kind::Meta);
+        let mut pins = metas.filter_map(|entry| match Content::of(entry) {
+            Content::Meta(meta) => meta.pinned,
+            _ => None,
+        });
+        Self { cut, pinned: pins.next().unwrap_or_default(), foreseen: path.len(), ..Self::default() }
     }
 
     /// Walks the path to the head of a tree.
@@ -208,7 +232,7 @@ impl Walk {
         Self::along_with(tree, &tree.path().0, Vec::new())
     }
 
-    /// The same along a path of the tree, with messages that were parsed already, in the order of the `seq`s of their entries.
+    /// Walks a path of the tree, with messages that were already parsed, ordered by the `seq` of their entries.
     #[must_use]
     pub fn along_with(tree: &Tree<'_>, path: &[&Entry], parsed: Vec<ParsedMessage>) -> Self {
         let mut walk = Self::begin(tree, path);
@@ -219,7 +243,7 @@ impl Walk {
             while parsed.next_if(|other| other.seq < seq).is_some() {}
             match parsed.next_if(|other| other.entry == entry.id()) {
                 Some(parsed) => walk.message(entry.id(), parsed.message),
-                // Lines of other agents that are no messages. There are many of them, and no walk looks at them.
+                // Skip lines of other agents that are not messages. There are many, and no walk needs them.
                 None if entry.envelope().kind == Kind::Raw => walk.foreseen = walk.foreseen.saturating_sub(1),
                 None => walk.add(entry, Content::of(entry)),
             }
@@ -227,8 +251,8 @@ impl Walk {
         walk
     }
 
-    /// Walks the path to the head of a tree entry by entry, as a running conversation does: it begins again where an entry changes what was
-    /// walked before.
+    /// Walks the path to the head of a tree entry by entry, as a running conversation does. It starts over when an entry changes
+    /// something that was already walked.
     #[must_use]
     pub fn entry_by_entry(tree: &Tree<'_>) -> Self {
         let path = tree.path().0;
@@ -243,7 +267,7 @@ impl Walk {
         walk
     }
 
-    /// Takes what is known of the entries that were left out before the next one, if this is a part of a conversation.
+    /// Takes the known facts about entries that were skipped before the next one, if only a part of the conversation was read.
     pub fn cross(&mut self, tree: &Tree<'_>, next: EntryId) {
         let Some(gap) = tree.gap_before(next) else { return };
         let is_unread = |known: &&StandIn| matches!(known.results, StandInResults::Unread(_));
@@ -273,14 +297,14 @@ impl Walk {
         blocks > 0 && (0..blocks).all(|block| self.is_pruned(entry, block as u64))
     }
 
-    /// Each message that can stand for its entry in the place where the entry is, by that entry: nothing that may happen later needs more
-    /// of it than this.
+    /// The messages that can replace their entries in a checkpoint, by entry: no later entry can need more of them than this.
     #[must_use]
     pub fn stand_ins(&self) -> HashMap<EntryId, StandIn> {
         let mut found = HashMap::new();
         for ((entry, message), number) in self.entries.iter().zip(&self.messages).zip(&self.numbers) {
             let unread = self.unread.get(entry).copied();
-            // Another compaction may show all of a message that this one shortened, and results may still be pruned, some by their age.
+            // Another compaction may show all of a message that this one shortened, and results may still be pruned, some of them
+            // by age.
             let may_change = self.shortened(*entry).is_some() || message.tool_results().next().is_some();
             let results = match unread {
                 Some(unread) => StandInResults::Unread(unread),
@@ -295,9 +319,9 @@ impl Walk {
         found
     }
 
-    /// Forgets the content of old results, as if it had not been read: those that a turn in a full window would prune first. The newest
-    /// ones that together take at most `kept_tokens`, by an estimate, stay, and so does the newest turn. Returns the bytes that are
-    /// left out.
+    /// Drops the content of old results, as if it had not been read: those that a turn in a full window would prune first. The
+    /// newest results that together take at most `kept_tokens`, by an estimate, stay, and so does the newest turn. Returns the
+    /// number of dropped bytes.
     pub fn leave_results_unread(&mut self, kept_tokens: u64) -> u64 {
         let newest_turn = crate::window::newest_turn(self);
         let (mut kept, mut bytes) = (0, 0);
@@ -305,7 +329,8 @@ impl Walk {
             let (entry, message) = (self.entries[place], &self.messages[place]);
             let [Block { kind: BlockKind::ToolResult(result), .. }] = &message.blocks[..] else { continue };
             let tokens = estimated(message);
-            if self.is_pruned(entry, 0) || self.pinned.contains(&entry) || !tokens::is_worth_pruning(tokens) {
+            let is_changed = self.is_pruned(entry, 0) || self.whole.contains_key(&(entry, 0));
+            if is_changed || self.pinned.contains(&entry) || !tokens::is_worth_pruning(tokens) {
                 continue;
             }
             kept += tokens;
@@ -321,7 +346,7 @@ impl Walk {
         bytes
     }
 
-    /// What is known about the result of an entry's message, if its content was not read.
+    /// The known facts about the result in an entry's message, if its content was not read.
     #[must_use]
     pub fn unread(&self, entry: EntryId) -> Option<UnreadResult> {
         self.unread.get(&entry).copied()
@@ -333,7 +358,7 @@ impl Walk {
         !self.unread.is_empty()
     }
 
-    /// Whether both walks came to the same: the same messages under the same numbers, with the same known about their calls.
+    /// Whether both walks have the same result: the same messages with the same numbers, and the same facts about their calls.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let cut = |walk: &Self| walk.cut.as_ref().map(|cut| (cut.entry, cut.progress));
@@ -351,7 +376,7 @@ impl Walk {
             && cut(self) == cut(other)
     }
 
-    /// Findings made while following the path, each with the entry it is about.
+    /// Findings about the path, each with the entry that it concerns.
     pub fn findings(&self) -> &[(EntryId, Finding)] {
         &self.findings
     }
@@ -368,21 +393,26 @@ impl Walk {
         match content {
             Content::Compacted(_) => self.meet_compaction(id, is_new),
             Content::Uncompacted(_) => self.stale |= is_new,
-            Content::Prune(prune) => self.prune(&prune.results),
+            Content::Prune(prune) => {
+                self.prune(&prune.results);
+                self.shorten(prune.shortened.as_deref().unwrap_or_default());
+            }
             Content::Meta(meta) => {
-                if let Some(pinned) = meta.pinned {
-                    self.pinned = pinned;
+                if let Some(pinned) = meta.pinned.filter(|_| is_new) {
+                    self.pin(pinned);
                 }
             }
             Content::Closed(closed) => {
                 for call in closed.calls {
                     let fate = match call.decision {
-                        Decision::LeftOut if self.has_result(call.entry, call.block) => Fate::ClosedWithBatch,
+                        Decision::LeftOut if self.is_answered(call.entry, call.block) => {
+                            Fate::ClosedWithBatch
+                        }
                         Decision::LeftOut => Fate::ClosedLeftOut,
                         Decision::Interrupted => Fate::ClosedInterrupted,
                         Decision::Rerun => Fate::Unknown,
                     };
-                    self.calls.set(call.entry, call.block, fate);
+                    self.decide(call.entry, call.block, fate);
                 }
             }
             Content::Turn(turn) => self.turn(turn.state, turn.call.map(|call| (call.entry, call.block))),
@@ -400,7 +430,7 @@ impl Walk {
         self.cut.as_ref().is_none_or(|cut| cut.progress == Progress::Passed)
     }
 
-    /// Takes a compaction: the one that counts, one that another replaced or undid, or a new one.
+    /// Takes a compaction: the one in force, one that another replaced or undid, or a new one.
     fn meet_compaction(&mut self, entry: EntryId, is_new: bool) {
         match &mut self.cut {
             Some(cut) if cut.entry == entry => {
@@ -409,12 +439,22 @@ impl Walk {
                 if begins {
                     self.show_summary();
                 }
-                // Earlier requests were sent with another list.
+                // Earlier requests were sent with a different list of messages.
                 self.sent.clear();
+                self.paired = Paired::default();
             }
-            // One that was not there when the walk began hides messages that were walked already.
+            // A compaction that was added after the walk began hides messages that were already walked.
             _ => self.stale |= is_new,
         }
+    }
+
+    /// Takes a new list of pins. If a pruned result must now be shown or hidden again, the path must be walked again.
+    fn pin(&mut self, pinned: Vec<EntryId>) {
+        let is_pruned = |entry: &EntryId| {
+            self.pruned.iter().chain(self.whole.keys()).any(|(changed, _)| changed == entry)
+        };
+        self.stale |= pinned.iter().any(is_pruned) || self.spared.iter().any(|entry| !pinned.contains(entry));
+        self.pinned = pinned;
     }
 
     fn show_summary(&mut self) {
@@ -428,7 +468,7 @@ impl Walk {
     fn prune(&mut self, results: &[CallAt]) {
         let tombstones = self.tombstones(results);
         self.prunes += usize::from(!tombstones.is_empty());
-        // The results of one message follow each other, so that it is copied once.
+        // Results of one message are grouped, so that the message is copied only once.
         for of_message in tombstones.chunk_by(|one, next| one.place == next.place) {
             let place = of_message[0].place;
             let mut message = without_spans(&self.messages[place], |_| {});
@@ -441,13 +481,47 @@ impl Walk {
         }
     }
 
-    /// The tombstones of results that were not pruned before. From now on they are.
-    fn tombstones(&mut self, results: &[CallAt]) -> Vec<Tombstone> {
-        let mut tools: HashMap<&CallId, &Text> = HashMap::with_capacity(results.len());
-        for call in self.messages.iter().flat_map(|message| message.tool_calls()) {
-            tools.insert(&call.id, &call.name);
+    /// Leaves out the middle of results. A tombstone stays one, and a result that was shortened before is shortened again from the
+    /// recorded text.
+    fn shorten(&mut self, results: &[ShortenedResult]) {
+        let mut changed = false;
+        for result in results {
+            let (Some(&place), Ok(block), Ok(shown)) = (
+                self.calls.places.get(&result.entry),
+                usize::try_from(result.block),
+                usize::try_from(result.shown),
+            ) else {
+                continue;
+            };
+            let at = (result.entry, result.block);
+            let Some(own) = self.messages[place].blocks.get(block).and_then(Block::as_result) else {
+                continue;
+            };
+            if self.pinned.contains(&result.entry) {
+                self.spared.insert(result.entry);
+                continue;
+            }
+            if self.pruned.contains(&at) || self.unread.contains_key(&result.entry) {
+                continue;
+            }
+            let whole = self.whole.entry(at).or_insert_with(|| own.content.clone());
+            let content = excerpt::of_result(whole, shown, self.numbers[place]);
+            let mut message = without_spans(&self.messages[place], |_| {});
+            if let BlockKind::ToolResult(result) = &mut message.blocks[block].kind {
+                result.content = content;
+            }
+            self.messages[place] = Arc::new(message);
+            changed = true;
         }
+        self.prunes += usize::from(changed);
+    }
+
+    /// The tombstones of results that are pruned now and were not before.
+    fn tombstones(&mut self, results: &[CallAt]) -> Vec<Tombstone> {
+        let mut pairing = Pairing::default();
+        self.messages.iter().for_each(|message| pairing.add(message));
         self.pruned.reserve(results.len());
+        let pinned: HashSet<EntryId> = self.pinned.iter().copied().collect();
         let mut tombstones = Vec::with_capacity(results.len());
         for at in results {
             let (Some(&place), Ok(block)) = (self.calls.places.get(&at.entry), usize::try_from(at.block))
@@ -456,13 +530,22 @@ impl Walk {
             };
             let message = &self.messages[place];
             let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
+            if pinned.contains(&at.entry) {
+                self.spared.insert(at.entry);
+                continue;
+            }
             if !self.pruned.insert((at.entry, at.block)) {
                 continue;
             }
-            let called = result.call_id.as_ref().and_then(|id| tools.get(id).copied());
-            let tool = result.name.as_ref().or(called).map_or("a tool", |name| name.as_str());
+            let called = || {
+                let call = pairing.call_of(BlockAt { message: place, block })?;
+                Some(&self.messages[call.message].blocks[call.block].as_call()?.name)
+            };
+            let tool = result.name.as_ref().or_else(called).map_or("a tool", |name| name.as_str());
             let bytes = self.unread.remove(&at.entry).map(|unread| unread.bytes);
-            let bytes = bytes.unwrap_or_else(|| size_of(&result.content) as u64);
+            let whole = self.whole.remove(&(at.entry, at.block));
+            let content = whole.as_deref().unwrap_or(&result.content);
+            let bytes = bytes.unwrap_or_else(|| size_of(content) as u64);
             let text = Text::from(tombstone(tool, bytes, self.numbers[place]));
             tombstones.push(Tombstone { place, block, text });
         }
@@ -487,24 +570,32 @@ impl Walk {
         }
     }
 
-    /// Whether a result with the id of a call comes after the call's message, as far as the path was walked.
-    fn has_result(&mut self, entry: EntryId, block: u64) -> bool {
-        for (message, entry) in self.messages.iter().zip(&self.entries).skip(self.results.read) {
-            for id in message.tool_results().filter_map(|result| result.call_id.as_ref()) {
-                self.results.newest.insert(id.clone(), *entry);
+    /// Whether a result that was walked so far answers a call.
+    fn is_answered(&mut self, entry: EntryId, block: u64) -> bool {
+        let Some(call) = self.calls.at(entry, block) else { return false };
+        let Paired { pairing, messages, requests } = &mut self.paired;
+        for (number, message) in self.messages.iter().enumerate().skip(*messages) {
+            while self.sent.get(*requests).is_some_and(|place| *place <= number) {
+                pairing.seal();
+                *requests += 1;
             }
+            pairing.add_known(number, message, &self.calls.of(number, message));
         }
-        self.results.read = self.messages.len();
-        let called = || {
-            let message = self.message_of(entry)?;
-            let call = message.blocks.get(usize::try_from(block).ok()?)?.as_call()?;
-            let result = self.results.newest.get(&call.id)?;
-            Some(self.calls.places.get(result)? > self.calls.places.get(&entry)?)
-        };
-        called().unwrap_or(false)
+        *messages = self.messages.len();
+        pairing.is_answered(call)
     }
 
-    /// Takes the next entry of the path, a message that has been parsed already.
+    /// Records a decision about a call.
+    fn decide(&mut self, entry: EntryId, block: u64, fate: Fate) {
+        self.calls.set(entry, block, fate);
+        if let Some(call) = self.calls.at(entry, block)
+            && let Some(fate) = self.calls.fates.get(&(call.message, call.block))
+        {
+            self.paired.pairing.set_fate(call, *fate);
+        }
+    }
+
+    /// Takes the next entry of the path, a message that was already parsed.
     pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
         self.foreseen = self.foreseen.saturating_sub(1);
         let message = match self.cut.as_mut().filter(|cut| cut.progress == Progress::Hiding) {
@@ -539,7 +630,7 @@ impl Walk {
         self.numbers.push(self.next_number);
     }
 
-    /// The history that was walked, and the entry of each message.
+    /// The walked history, and the entry of each message.
     pub fn into_history(self) -> (History, Vec<EntryId>) {
         (History::with(self.messages, self.calls.into_fates(), self.sent), self.entries)
     }
@@ -564,7 +655,7 @@ impl Walk {
         &self.sent
     }
 
-    /// The number that people and models call each message by.
+    /// The number by which people and models refer to each message.
     pub fn numbers(&self) -> &[usize] {
         &self.numbers
     }
@@ -584,7 +675,7 @@ impl Walk {
         self.cut.as_ref().map(|cut| cut.entry)
     }
 
-    /// What that compaction recorded.
+    /// The content of that compaction.
     pub fn compacted(&self) -> Option<&Compacted> {
         self.cut.as_ref().map(|cut| &cut.compacted)
     }
@@ -599,22 +690,22 @@ impl Walk {
         &self.pinned
     }
 
-    /// Whether a tombstone is shown in the place of a result.
+    /// Whether a tombstone replaces a result.
     pub fn is_pruned(&self, entry: EntryId, block: u64) -> bool {
         self.pruned.contains(&(entry, block))
     }
 
-    /// The shorter text that is shown of an older message, if it is shortened.
+    /// The shortened text of an older message; `None` if it is not shortened.
     pub fn shortened(&self, entry: EntryId) -> Option<&Text> {
         self.cut.as_ref()?.kept.get(&entry)?.as_ref()
     }
 
-    /// How often results were pruned since the walk began. Each time, messages that were there before have changed.
+    /// How often results were pruned since the walk began. Each time, earlier messages changed.
     pub fn prunes(&self) -> usize {
         self.prunes
     }
 
-    /// Whether a compaction was added or undone after the walk began. Then the path has to be walked again.
+    /// Whether a compaction was added or undone after the walk began, so that the path must be walked again.
     pub fn is_stale(&self) -> bool {
         self.stale
     }
@@ -625,25 +716,23 @@ impl Walk {
         self.has_asked
     }
 
-    /// What is known about one call.
+    /// The fate of one call; `None` if nothing is known.
     #[must_use]
     pub fn fate(&self, entry: EntryId, block: usize) -> Option<Fate> {
         let place = *self.calls.places.get(&entry)?;
         self.calls.fates.get(&(place, block)).copied()
     }
 
-    /// What is known about the calls of a message, by block.
+    /// The known fates of the calls of a message, by block.
     pub fn fates(&self, message: usize) -> Vec<(usize, Fate)> {
-        let Some(blocks) = self.messages.get(message).map(|message| message.blocks.len()) else {
-            return Vec::new();
-        };
-        (0..blocks).filter_map(|block| Some((block, *self.calls.fates.get(&(message, block))?))).collect()
+        let known = self.messages.get(message).map(|content| self.calls.of(message, content));
+        known.into_iter().flatten().map(|call| (call.block, call.fate)).collect()
     }
 }
 
 #[derive(Debug, Default)]
 struct Calls {
-    /// The place of an entry's message.
+    /// The index of each entry's message.
     places: HashMap<EntryId, usize>,
     fates: HashMap<(usize, usize), Fate>,
 }
@@ -652,10 +741,22 @@ impl Calls {
     fn set(&mut self, entry: EntryId, block: u64, fate: Fate) {
         let (Some(&message), Ok(block)) = (self.places.get(&entry), usize::try_from(block)) else { return };
         let known = self.fates.entry((message, block)).or_insert(fate);
-        // A decision that was sent to a model is final, unless the call is run again.
+        // A decision that was sent to a model is final, unless the call runs again.
         if !known.is_closed() || fate.is_closed() || fate == Fate::Unknown {
             *known = fate;
         }
+    }
+
+    /// The position of a call among the messages.
+    fn at(&self, entry: EntryId, block: u64) -> Option<BlockAt> {
+        Some(BlockAt { message: *self.places.get(&entry)?, block: usize::try_from(block).ok()? })
+    }
+
+    /// The known fates of the calls of a message, by block.
+    fn of(&self, number: usize, message: &Message) -> Vec<KnownCall> {
+        let known = |block| self.fates.get(&(number, block)).copied();
+        let blocks = 0..message.blocks.len();
+        blocks.filter_map(|block| Some(KnownCall { message: number, block, fate: known(block)? })).collect()
     }
 
     fn into_fates(self) -> Vec<KnownCall> {
@@ -663,7 +764,7 @@ impl Calls {
     }
 }
 
-/// A message whose results change, so that nothing of its source is sent as it was.
+/// A copy of a message with changed results. It loses its spans, so that no part of its source is sent unchanged.
 fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message {
     let mut blocks: Vec<Block> =
         message.blocks.iter().map(|block| Block { span: None, ..block.clone() }).collect();
@@ -675,9 +776,9 @@ fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message
     Message { native: None, blocks, role: message.role.clone(), form: message.form }
 }
 
-/// The text that a view shows instead of a pruned result.
+/// The text that a view shows in place of a pruned result.
 struct Tombstone {
-    /// The place of its message.
+    /// The index of its message.
     place: usize,
     /// Its block in that message.
     block: usize,

@@ -1,9 +1,9 @@
-//! The state of the path to the head: who had the last word, and which calls wait for a result.
+//! The state of the path to the head: the last speaker, and the calls that wait for a result.
 //!
-//! A list shows this for every conversation, so it must not walk the whole path of each. A [`PathState`] follows a
-//! conversation entry by entry, can be saved as a short text ([`PathState::to_text`]) and continued from it. It keeps only
-//! the open calls, not the history before them. When these are not enough to interpret an entry, the state is lost
-//! ([`PathState::is_lost`]), and the caller computes a new one from the entries ([`PathState::of`]). That happens when
+//! Lists show this for every conversation, so it must not require walking each whole path. A [`PathState`] follows a conversation
+//! entry by entry, can be saved as a short text ([`PathState::to_text`]) and continued from it. It keeps only the open calls, not
+//! the history before them. If these are not enough to interpret an entry, the state is lost ([`PathState::is_lost`]), and the
+//! caller computes a new one from the entries ([`PathState::of`]). That happens if
 //!
 //! - the head moved to another branch, or the entry's parent cannot be read;
 //! - a compaction kept some of the messages before it;
@@ -24,12 +24,12 @@ use crate::{
     path::Walk,
 };
 
-/// Who had the last word, instructions aside.
+/// The last speaker, ignoring instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastWord {
-    /// The model, and it asked for nothing.
+    /// The model, without calls.
     Answer,
-    /// The model, and it called tools.
+    /// The model, with calls of tools.
     Calls,
     /// A person, or a tool.
     Other,
@@ -60,9 +60,9 @@ pub struct PathState {
     last_word: Option<LastWord>,
     asking: Option<EntryId>,
     interrupted: bool,
-    /// The calls since the last request; those before it are decided.
+    /// The calls since the last request. Earlier calls are decided.
     pairing: Pairing,
-    /// The open ones of them, by their number in the pairing, and where each is.
+    /// The open ones among them, by their number in the pairing.
     pending: BTreeMap<usize, PendingCall>,
     numbers: HashMap<(EntryId, u64), usize>,
     /// Ids of results since the last request that answered no call.
@@ -71,7 +71,7 @@ pub struct PathState {
 }
 
 impl PathState {
-    /// The state of the path to the head of a tree. Costs a walk along it.
+    /// The state of the path to the head of a tree. It takes a walk along the path.
     pub fn of(tree: &Tree<'_>) -> Self {
         let mut state = Self::default();
         let path = tree.path().0;
@@ -90,7 +90,7 @@ impl PathState {
         let pairing = Pairing::of(&history);
         let messages = history.messages();
         let mut pending = Vec::new();
-        // Both are in the order of the calls.
+        // Both lists are in the order of the calls.
         let mut known = history.known().iter().peekable();
         for at in pairing.open_calls() {
             let Some(call) = messages[at.message].blocks[at.block].as_call() else { continue };
@@ -127,7 +127,7 @@ impl PathState {
         }
     }
 
-    /// Follows everything about an entry except its calls. A compaction's summary does not count as a last word.
+    /// Takes everything about a message except its calls. A compaction's summary does not count as a last word.
     fn note_message(&mut self, entry: EntryId, message: &Message) {
         self.interrupted = false;
         self.last_word = match message.role {
@@ -171,7 +171,7 @@ impl PathState {
                     answered.map(|call| self.numbers.remove(&(call.entry, call.block)));
                 }
                 MatchKind::Duplicate | MatchKind::Orphan => self.strays.extend(id()),
-                // Before a call of the same message: it may be a second result of an earlier call.
+                // It comes before a call of the same message, and may be a second result of an earlier call.
                 MatchKind::Early => self.lost = true,
                 MatchKind::NoId => {}
             }
@@ -219,7 +219,7 @@ impl PathState {
         }
     }
 
-    /// Drops all calls: nothing that follows can belong to one of them.
+    /// Drops all calls, because nothing that follows can belong to them.
     fn forget(&mut self) {
         self.strays.clear();
         self.restore(Vec::new());
@@ -237,17 +237,17 @@ impl PathState {
         self.pending = pending.into_iter().enumerate().collect();
     }
 
-    /// Whether too little was kept to know the state.
+    /// Whether too little was kept to determine the state.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Who had the last word; none if there are only instructions so far.
+    /// The last speaker; `None` if there are only instructions so far.
     pub fn last_word(&self) -> Option<LastWord> {
         self.last_word
     }
 
-    /// Whether the turn was stopped, and nothing was said or decided since.
+    /// Whether the turn was stopped, with no message or decision since.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
@@ -257,12 +257,12 @@ impl PathState {
         self.pending.values()
     }
 
-    /// Whether the call is in the newest message that is not a tool's: only tools have spoken since.
+    /// Whether the call is in the newest message that is not a tool's, so that only tools have answered since.
     pub fn waits_for(&self, call: &PendingCall) -> bool {
         Some(call.entry) == self.asking
     }
 
-    /// Saves the state as a text for [`PathState::from_text`]. It is only a cache: another version may write it differently.
+    /// Saves the state as a text for [`PathState::from_text`]. It is only a cache: another version may use a different form.
     pub fn to_text(&self) -> String {
         if self.lost {
             return String::new();
@@ -288,7 +288,7 @@ impl PathState {
         ])
     }
 
-    /// The state that [`PathState::to_text`] wrote down; a lost one, if that cannot be read.
+    /// Reads the state that [`PathState::to_text`] wrote; if the text cannot be read, the state is lost.
     pub fn from_text(text: &str) -> Self {
         let read = || {
             let doc = Doc::parse(text).ok()?;

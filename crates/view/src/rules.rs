@@ -1,6 +1,6 @@
 //! The rules: every kind of finding in a conversation, with its name, severity and page.
 //!
-//! A rule's name is a promise: scripts match on it. The page that `rejoin explain` prints is `rules/<name>.md`.
+//! Rule names are stable, because scripts match on them. The page that `rejoin explain` prints is `rules/<name>.md`.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ macro_rules! rules {
             /// Every rule.
             pub const ALL: &[Rule] = &[$(Rule::$variant,)*];
 
-            /// Its name.
+            /// The rule's name, as `rejoin explain` takes it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The severity of its findings, unless one has another.
+            /// The severity of its findings, unless a finding sets another.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }

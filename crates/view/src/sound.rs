@@ -1,19 +1,19 @@
-//! A sound view: what a codec may encode. Only the repair pass can make one.
+//! A sound view: the input of a codec. Only the repair pass can make one.
 //!
-//! Illegal states cannot be written: a call carries its result inside its [`Exchange`], so there is no call without a
-//! result, no result without a call, and no order to get wrong.
+//! Its types rule out illegal states: a call carries its result inside its [`Exchange`], so there is no call without a result, no
+//! result without a call, and no wrong order.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use crate::list::List;
-use rejoin_record::{Arguments, Block, BlockKind, CallId, Message, Role, ToolCall, ToolResult, json::write};
+use rejoin_record::{Arguments, Block, BlockKind, CallId, Message, Role, ToolCall, ToolResult, json::Object};
 
-/// Who speaks in a view. Tools do not: their results belong to the calls.
+/// The speaker's role in a view. Tools have none: their results belong to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SoundRole {
     /// Instructions.
     System,
-    /// Instructions, under the other name.
+    /// Instructions, under the newer name.
     Developer,
     /// A person.
     User,
@@ -22,7 +22,7 @@ pub enum SoundRole {
 }
 
 impl SoundRole {
-    /// Who speaks in a view for a message of this role; none for a role that no provider knows.
+    /// The role in a view for a message of this role; `None` for a role that no provider knows.
     pub(crate) fn of(role: &Role) -> Option<Self> {
         Some(match role {
             Role::System => Self::System,
@@ -34,18 +34,18 @@ impl SoundRole {
     }
 }
 
-/// A stretch of a view: messages, and what is shown of them. Views of one running conversation share their chunks.
+/// A stretch of a view: messages, and the items made from them. Views of one running conversation share their chunks.
 #[derive(Debug)]
 pub struct Chunk {
     /// The list that the items refer to; a chunk may show only a part of it.
     pub(crate) messages: Arc<Vec<Arc<Message>>>,
-    /// The number of its first message.
+    /// The number of the first message in the list.
     pub(crate) base: u32,
     pub(crate) items: Vec<Item>,
 }
 
 impl Chunk {
-    /// What is shown, in order.
+    /// The items, in order.
     pub fn items(&self) -> impl Iterator<Item = ItemRef<'_>> {
         self.items.iter().map(|item| ItemRef { chunk: self, item })
     }
@@ -55,7 +55,7 @@ impl Chunk {
     }
 }
 
-/// Message and block of something in the source.
+/// Message and block of a result in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub(crate) message: u32,
@@ -83,12 +83,12 @@ impl<'v> ResultRef<'v> {
         &self.message().blocks[self.place.block as usize]
     }
 
-    /// The message that contains it.
+    /// The message that contains the result.
     pub fn message(self) -> &'v Arc<Message> {
         self.chunk.message(self.place.message)
     }
 
-    /// Message and block in the source.
+    /// Its message and block in the source.
     pub fn at(self) -> (usize, usize) {
         (self.place.message as usize, self.place.block as usize)
     }
@@ -97,7 +97,7 @@ impl<'v> ResultRef<'v> {
 /// How a call was answered.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// By the result directly after it.
+    /// By the result directly after the call.
     InPlace(Place),
     /// By a result elsewhere, or by several, joined in order.
     Gathered(Vec<Place>),
@@ -108,12 +108,12 @@ pub enum Answer {
 /// The text of the result that is added for a call without one.
 pub const NO_RESULT: &str = "[no result was recorded for this call; it may or may not have run]";
 
-/// What goes out as the arguments of a call.
+/// The arguments of a call as they are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentsUse {
-    /// The exact text: it holds an object.
+    /// The exact text, which is an object.
     AsWritten,
-    /// `{}`, because the call has none.
+    /// `{}`, because the call has no arguments.
     Empty,
     /// The raw text, wrapped in an object.
     Wrapped,
@@ -122,22 +122,20 @@ pub enum ArgumentsUse {
 /// The most bytes of arguments that are sent. OpenAI refuses a text of more than 10 MiB; no tool needs as much.
 pub(crate) const LONGEST_ARGUMENTS: usize = 8 * 1024 * 1024;
 
-/// The arguments, or what goes out in their place if they are too long to be sent.
+/// The arguments, or the text that replaces them if they are too long to send.
 pub(crate) fn arguments_in_brief(arguments: &Arguments) -> Cow<'_, str> {
     let text = arguments.text().as_str();
     if text.len() > LONGEST_ARGUMENTS { wrapped_arguments(arguments).into() } else { text.into() }
 }
 
-/// Wraps arguments that are not an object in a JSON object that holds their raw text, or its length if it is too long to be sent.
+/// Wraps arguments that are not an object in a JSON object with their raw text, or with its length if it is too long to send.
 pub fn wrapped_arguments(arguments: &Arguments) -> String {
     let length = arguments.text().as_str().len();
     if length > LONGEST_ARGUMENTS {
-        return format!("{{\"_raw_arguments\":\"[{length} bytes, too many to be shown]\"}}");
+        let label = format_args!("[{length} bytes, too many to be shown]");
+        return Object::new().text("_raw_arguments", label).finish();
     }
-    let mut wrapped = String::from("{\"_raw_arguments\":");
-    write::string(&mut wrapped, arguments.text());
-    wrapped.push('}');
-    wrapped
+    Object::with_room(length + 24).str("_raw_arguments", arguments.text()).finish()
 }
 
 /// A call together with its result.
@@ -173,12 +171,12 @@ impl<'v> ExchangeRef<'v> {
         self.renamed().unwrap_or(&self.call.id)
     }
 
-    /// The id that replaces the call's own, where that one was taken.
+    /// The id that replaces the call's own id, if that one was taken.
     pub fn renamed(self) -> Option<&'v CallId> {
         self.exchange.renamed.as_deref()
     }
 
-    /// What goes out as arguments.
+    /// The arguments as they are sent.
     pub fn arguments(self) -> ArgumentsUse {
         self.exchange.arguments
     }
@@ -191,13 +189,13 @@ impl<'v> ExchangeRef<'v> {
         }
     }
 
-    /// The result of a call that has exactly one.
+    /// The result of a call with exactly one result.
     pub fn only_result(self) -> Option<ResultRef<'v>> {
         let mut results = self.results();
         results.next().filter(|_| results.len() == 0)
     }
 
-    /// The results, in order; none if none was recorded.
+    /// The results, in order; empty if none was recorded.
     pub fn results(self) -> impl ExactSizeIterator<Item = ResultRef<'v>> {
         let places = match &self.exchange.answer {
             Answer::InPlace(place) => std::slice::from_ref(place),
@@ -224,15 +222,15 @@ pub enum Part {
 pub enum Parts {
     /// Every block of the message, none of them a call or a result.
     Whole,
-    /// These.
+    /// These pieces.
     Some(Vec<Part>),
 }
 
-/// What a view shows of one message, or of a part of it.
+/// The part of one message that a view shows.
 #[derive(Debug, Clone)]
 pub struct Item {
     pub(crate) role: SoundRole,
-    /// Every block of the source message is here, in order, calls unchanged (results go with their calls).
+    /// Whether every block of the source message is here, in order, with calls unchanged (results move to their calls).
     pub(crate) complete: bool,
     pub(crate) index: u32,
     pub(crate) parts: Parts,
@@ -246,14 +244,14 @@ pub struct ItemRef<'v> {
 }
 
 impl fmt::Debug for ItemRef<'_> {
-    /// Shows the places in the source, which are the same in every chunk that shows the same message.
+    /// Shows positions in the source, which are the same in every chunk that shows the same message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.item, f)
     }
 }
 
 impl<'v> ItemRef<'v> {
-    /// Who speaks.
+    /// The speaker's role.
     pub fn role(self) -> SoundRole {
         self.item.role
     }
@@ -263,12 +261,12 @@ impl<'v> ItemRef<'v> {
         self.chunk.message(self.item.index)
     }
 
-    /// The place of the source message.
+    /// The index of the source message.
     pub fn index(self) -> usize {
         self.item.index as usize
     }
 
-    /// Whether all of the source message is here, unchanged, under its own role.
+    /// Whether the whole source message is here, unchanged, under its own role.
     pub fn is_complete(self) -> bool {
         self.item.complete
     }
@@ -325,7 +323,7 @@ pub enum PartRef<'v> {
     Orphan(usize, &'v ToolResult),
 }
 
-/// The label that an orphan's text begins with.
+/// The label at the beginning of an orphan's text.
 pub fn orphan_label(result: &ToolResult) -> String {
     let tool = result.name.as_ref().filter(|name| !name.is_blank()).map(|name| format!(" of tool {name}"));
     let call = result.call_id.as_ref().map(|id| format!(" for call {id}"));
@@ -336,21 +334,21 @@ pub fn orphan_label(result: &ToolResult) -> String {
     )
 }
 
-/// Where the repair pass first changed something. Everything before it is unchanged.
+/// The first place that the repair pass changed. Everything before it is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FirstChange {
-    /// The item.
+    /// The index of the item.
     pub item: usize,
-    /// The piece of it.
+    /// The index of the piece in the item.
     pub part: usize,
 }
 
 /// A view in which every call has exactly one result and every result its call.
 #[derive(Debug, Clone)]
 pub struct SoundView {
-    /// What requests were sent with; views of one running conversation share it.
+    /// The chunks of sent requests. Views of one running conversation share them.
     pub(crate) sealed: List<Arc<Chunk>>,
-    /// What was added since.
+    /// The chunk that was added since.
     pub(crate) open: Option<Arc<Chunk>>,
     pub(crate) first_change: Option<FirstChange>,
 }
@@ -363,41 +361,41 @@ impl SoundView {
 
     /// Its last message.
     pub fn last(&self) -> Option<ItemRef<'_>> {
-        // No chunk is empty.
+        // Chunks are never empty.
         let chunk = self.open.as_ref().or(self.sealed.last())?;
         Some(ItemRef { chunk, item: chunk.items.last()? })
     }
 
-    /// The same, in the chunks that views of one running conversation share.
+    /// The chunks of the view, which views of one running conversation share.
     pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk>> {
         self.sealed.iter().chain(&self.open)
     }
 
-    /// The chunks that never change again, because requests were sent with them. A chunk belongs to one place in one
-    /// conversation, so everything before it is the same in every view that has it.
+    /// The final chunks, with which requests were sent. A chunk belongs to one place in one conversation, so everything before it
+    /// is the same in every view that has it.
     pub fn sealed(&self) -> &List<Arc<Chunk>> {
         &self.sealed
     }
 
-    /// The chunk after the sealed ones, if there is one.
+    /// The chunk after the final ones, if there is one.
     pub fn open(&self) -> Option<&Arc<Chunk>> {
         self.open.as_ref()
     }
 
-    /// Where the repair pass first changed something.
+    /// The first place that the repair pass changed.
     pub fn first_change(&self) -> Option<FirstChange> {
         self.first_change
     }
 
-    /// The view as plain messages: each result becomes a message after its call, unless the source had them together.
-    /// Messages that need no change are the source's.
+    /// The view as plain messages: each result becomes a message after its call, unless the source had both in one message.
+    /// Unchanged messages are those of the source.
     pub fn to_messages(&self) -> Vec<Message> {
         self.items().flat_map(ItemRef::to_messages).collect()
     }
 }
 
 impl ItemRef<'_> {
-    /// It as plain messages: first its own, then the results of its calls.
+    /// The item as plain messages: first its own, then the results of its calls.
     pub fn to_messages(self) -> Vec<Message> {
         let own = if self.is_complete() { Message::clone(self.message()) } else { plain_message(self) };
         let results = self.exchanges().map(result_message);
@@ -426,8 +424,8 @@ fn plain_message(item: ItemRef<'_>) -> Message {
     Message { form: item.message().form, ..Message::new(role, blocks) }
 }
 
-/// A block of a result as part of a message of its own. A call or a result that the result held is text there: as a block it would
-/// be a call that was never made.
+/// A block of a result as part of a separate message. A call or a result inside the result becomes text: as a block, it would be a
+/// call that was never made.
 fn plain_block(block: &Block) -> Block {
     match &block.kind {
         BlockKind::ToolCall(call) => Block::text(format!("{} {}", call.name, call.arguments.text()).trim()),
@@ -441,7 +439,7 @@ fn plain_block(block: &Block) -> Block {
 }
 
 impl ExchangeRef<'_> {
-    /// The call as it goes out: with its final id and arguments that are an object.
+    /// The call as it is sent: with its final id, and an object as arguments.
     pub fn sound_call(self) -> ToolCall {
         let (id, call) = (self.id().clone(), self.call);
         match self.arguments() {
@@ -455,7 +453,7 @@ impl ExchangeRef<'_> {
 fn result_message(exchange: ExchangeRef<'_>) -> Message {
     let id = exchange.id().clone();
     if let Some(result) = exchange.in_place() {
-        // A message that is just this result goes out as it is.
+        // A message that consists of just this result is sent unchanged.
         let speaks = matches!(result.message().role, Role::Tool | Role::User);
         if exchange.renamed().is_none() && result.message().blocks.len() == 1 && speaks {
             return Message::clone(result.message());

@@ -1,15 +1,18 @@
-//! From entries to a history: what `closed` and `turn` entries say of calls, and what damage costs.
+//! From entries to a history: the effects of `closed` and `turn` entries on calls, and of damage.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Message, Raw, Salt, Timestamp, ToolCall, Tree,
     chain::Stamp,
-    content::{CallAt, Closed, ClosedCall, Compacted, Decision, Metadata, Prune, Turn, TurnState},
+    content::{
+        CallAt, Closed, ClosedCall, Compacted, Decision, Meta, Metadata, Prune, ShortenedResult, Turn,
+        TurnState,
+    },
 };
 use rejoin_view::{
     LastWord, OnBroken, PathState, Rule,
-    path::{Path, path},
+    path::{Path, Walk, path},
     repair,
 };
 
@@ -82,7 +85,7 @@ fn a_call_that_waits_for_approval_is_not_shown() {
     let entry = writer.message(call());
     writer.turn(TurnState::CallAwaitingApproval, Some(entry));
     assert_eq!(writer.seen(), ["user go"]);
-    // It was approved and began to run: now nobody knows how far it got.
+    // It was approved and began to run, so it is not known how far it got.
     writer.turn(TurnState::CallRunning, Some(entry));
     assert_eq!(writer.seen().len(), 3);
 }
@@ -119,6 +122,40 @@ deployed"
     assert!(writer.seen()[1].contains("no result was recorded"));
 }
 
+/// A result answers the newest of two calls with one id. If the older one was left out, a later result is a second result of the newer
+/// one, and not one of the call that was left out.
+#[test]
+fn a_call_that_was_left_out_takes_no_result_of_another() {
+    let mut writer = Writer::new();
+    writer.message(Message::user("go"));
+    let older = writer.message(call());
+    writer.message(call());
+    writer.message(Message::tool("c1", "deployed"));
+    writer.close(older, Decision::LeftOut);
+    writer.message(Message::tool("c1", "and tested"));
+    let history = path(&Tree::new(&writer.entries)).history;
+    let shown = repair(&history, OnBroken::Keep).view.to_messages();
+    let results = shown.iter().flat_map(Message::tool_results).flat_map(|result| &result.content);
+    let results: Vec<String> = results.filter_map(|block| Some(block.as_text()?.to_string())).collect();
+    assert_eq!(results.concat(), "deployedand tested", "{shown:?}");
+}
+
+/// A tombstone names the tool of the call that the result answers, also if another call has the same id.
+#[test]
+fn a_tombstone_names_the_tool_that_was_called() {
+    let named = |tool: &str| Message::assistant_with_tools(vec![ToolCall::new("c1", tool, "{}")]);
+    let mut writer = Writer::new();
+    writer.message(named("first"));
+    let result = writer.message(Message::tool("c1", "one"));
+    writer.message(named("second"));
+    let results = vec![CallAt { entry: result, block: 0 }];
+    writer.append(Kind::Prune, Content::Prune(Prune { results, shortened: None }));
+    let history = path(&Tree::new(&writer.entries)).history;
+    let shown =
+        history.messages()[1].tool_results().next().unwrap().content[0].as_text().unwrap().to_string();
+    assert!(shown.starts_with("[The result of first "), "{shown}");
+}
+
 #[test]
 fn damage_costs_itself_and_is_said() {
     let mut writer = Writer::new();
@@ -144,8 +181,8 @@ fn decisions_about_what_is_not_there_are_ignored() {
     assert_eq!(writer.seen().len(), 2);
 }
 
-/// B32: a compaction hides what it replaced, and only that; the summary stands before what stays. The fates of calls follow
-/// their messages.
+/// B32: a compaction hides the messages that it replaced, and no others; the summary comes before the messages that stay. The fates
+/// of calls follow their messages.
 #[test]
 fn a_compaction_hides_what_it_replaced() {
     let call = |id| Message::assistant_with_tools(vec![ToolCall::new(id, "read", "{}")]);
@@ -163,7 +200,7 @@ fn a_compaction_hides_what_it_replaced() {
     let path = path(&Tree::new(&writer.entries));
     assert_eq!(texts(&writer), ["again", "", "too late"]);
     assert_eq!(path.entries.len(), 3);
-    // The call is closed: what comes later with its id has no call.
+    // The call is closed, so a later result with its id has no call.
     let repaired = repair(&path.history, OnBroken::Keep);
     assert!(
         repaired.findings.iter().any(|finding| finding.rule == Rule::OrphanResult),
@@ -175,7 +212,7 @@ fn a_compaction_hides_what_it_replaced() {
     assert_eq!(texts(&writer), [""; 0]);
 }
 
-/// Results that share a message become tombstones in any order, each once, and those that are not named stay.
+/// Results that share a message become tombstones in any order, each once, and the others stay.
 #[test]
 fn each_named_result_becomes_a_tombstone() {
     let mut writer = Writer::new();
@@ -188,7 +225,7 @@ fn each_named_result_becomes_a_tombstone() {
     let one = writer.message(Message::tool("d", "of d"));
     let named = [(three, 0), (one, 0), (three, 2), (three, 0), (three, 7)];
     let results = named.map(|(entry, block)| CallAt { entry, block }).to_vec();
-    writer.append(Kind::Prune, Content::Prune(Prune { results }));
+    writer.append(Kind::Prune, Content::Prune(Prune { results, shortened: None }));
     let history = path(&Tree::new(&writer.entries)).history;
     let shown: Vec<String> = history
         .messages()
@@ -199,6 +236,47 @@ fn each_named_result_becomes_a_tombstone() {
     let tombstone = |text: &String| text.starts_with("[The result of") && text.contains("(4 bytes)");
     assert!([0, 2, 3].iter().all(|place| tombstone(&shown[*place])), "{shown:?}");
     assert_eq!(shown[1], "of b");
+}
+
+/// A result loses its middle, and may lose more of it later. A pinned one is shown whole, and a tombstone stays one. A running
+/// conversation shows the same as one that is read from its beginning.
+#[test]
+fn each_shortened_result_keeps_its_ends() {
+    let long = format!("begin{}end", "x".repeat(10_000));
+    let shorten = |writer: &mut Writer, entry, shown| {
+        let shortened = Some(vec![ShortenedResult { entry, block: 0, shown }]);
+        writer.append(Kind::Prune, Content::Prune(Prune { results: Vec::new(), shortened }));
+    };
+    let shown = |writer: &Writer| {
+        let tree = Tree::new(&writer.entries);
+        let (walk, running) = (Walk::along(&tree), Walk::entry_by_entry(&tree));
+        assert!(walk.agrees_with(&running));
+        let result = walk.messages().iter().find_map(|message| message.tool_results().next()).unwrap();
+        result.content[0].as_text().unwrap().to_string()
+    };
+    let mut writer = Writer::new();
+    writer.message(Message::user("go"));
+    writer.message(calling([String::from("a")]));
+    let result = writer.message(Message::tool("a", long.as_str()));
+    shorten(&mut writer, result, 2_000);
+    let first = shown(&writer);
+    assert!(first.starts_with("beginx") && first.ends_with("xend") && first.len() < 2_500, "{first}");
+    assert!(first.contains(
+        r#"8008 bytes in the middle are not shown; call recall with {"message": 2, "from": 1000}"#
+    ));
+    shorten(&mut writer, result, 100);
+    let second = shown(&writer);
+    assert!(second.len() < 500 && second.contains("9908 bytes in the middle"), "{second}");
+    let pin = |pinned| Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() });
+    writer.append(Kind::Meta, pin(vec![result]));
+    assert_eq!(shown(&writer), long);
+    writer.append(Kind::Meta, pin(Vec::new()));
+    assert_eq!(shown(&writer), second);
+    let results = vec![CallAt { entry: result, block: 0 }];
+    writer.append(Kind::Prune, Content::Prune(Prune { results, shortened: None }));
+    assert!(shown(&writer).contains("(10008 bytes)"), "{}", shown(&writer));
+    shorten(&mut writer, result, 100);
+    assert!(shown(&writer).contains("(10008 bytes)"));
 }
 
 fn texts(writer: &Writer) -> Vec<String> {
@@ -226,7 +304,7 @@ fn pending(state: &PathState) -> Vec<&str> {
     state.pending_calls().map(|call| call.id.as_str()).collect()
 }
 
-/// A state is followed entry by entry, from one text to the next, whatever the ids look like.
+/// A state continues from its saved text, entry by entry, with any ids.
 #[test]
 fn a_state_goes_on_from_its_text() {
     let mut writer = Writer::new();
@@ -260,7 +338,7 @@ fn a_state_goes_on_from_its_text() {
     assert_eq!(state.to_text(), PathState::of(&Tree::new(&writer.entries)).to_text());
 }
 
-/// Where the open calls do not suffice, a state says so, and all entries together tell.
+/// If the open calls are not enough, the state says that it is lost, and can be computed from all entries.
 #[test]
 fn a_state_that_is_lost_says_so() {
     type Change = dyn Fn(&mut Writer, EntryId);

@@ -1,4 +1,4 @@
-//! The loopback provider on its own: prints where each service is, then a line for every request.
+//! Runs the loopback provider alone: prints the address of each service, then a line for every request.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the workshop")]
 
 use std::{process::ExitCode, sync::Arc};

@@ -1,7 +1,7 @@
-//! An MCP server by hand, over standard input and output or HTTP, that can misbehave as no library would let it.
+//! A hand-written MCP server, over standard input and output or HTTP, that can misbehave in ways that a library would not allow.
 //!
-//! `--manner` says how it misbehaves from the start, its tools what goes wrong in the middle of a call. It writes down what it hears
-//! in the file of `--log`, so that a test can ask.
+//! `--manner` sets how it misbehaves from the start; its tools misbehave during a call. It writes the messages it receives to the
+//! file of `--log`, so that a test can read them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the workshop")]
 
 use std::{

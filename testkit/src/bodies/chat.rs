@@ -1,4 +1,4 @@
-//! What bodies of the two chat shapes, OpenAI Chat and Anthropic Messages, share: programs mix them up.
+//! Shared by bodies of the two chat shapes, OpenAI Chat and Anthropic Messages, because programs mix them up.
 
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ pub enum Message {
     LegacyResult(Content),
     Blocks(&'static str, Vec<Block>, bool),
     Junk(usize),
-    /// A user, a batch of calls, and all of its results: what most of a real conversation looks like.
+    /// A user, a batch of calls, and all of its results: the usual content of a real conversation.
     Turn(Vec<Call>, Vec<Content>, bool),
 }
 
@@ -179,7 +179,7 @@ impl Writer {
         messages
     }
 
-    /// What is said next: a user, then an assistant that calls, or just speaks.
+    /// The next messages: a user, then an assistant that calls tools, or only writes text.
     pub fn chat_continuation(&mut self, calls: &[Call]) -> Vec<String> {
         let plain = Content::Text(Dress::Plain);
         if calls.is_empty() {

@@ -1,4 +1,4 @@
-//! Bodies in the shape of Google Gemini: contents of parts, with calls and results that mostly have no ids.
+//! Bodies in the shape of Google Gemini: contents of parts, with calls and results that usually have no ids.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 
@@ -8,7 +8,7 @@ use super::{
     writer::Writer,
 };
 
-/// How a `functionResponse` holds what the tool gave.
+/// How a `functionResponse` holds the tool's output.
 #[derive(Debug, Clone)]
 pub struct Response {
     id: Option<usize>,
@@ -16,11 +16,11 @@ pub struct Response {
     /// An index into [`RESPONSES`].
     form: usize,
     dress: Dress,
-    /// An image or a document beside the text.
+    /// An image or a document in addition to the text.
     media: Option<usize>,
 }
 
-/// The value of `functionResponse`, beside id and name; `%` is a text of the result.
+/// The value of `functionResponse`, in addition to id and name; `%` is replaced by a text of the result.
 const RESPONSES: &[&str] = &[
     ",\"response\":{\"output\":\"%\"}",
     ",\"response\":{\"output\":\"%\"}",
@@ -182,15 +182,15 @@ pub fn content() -> impl Strategy<Value = Content> {
     ]
 }
 
-/// Who says the texts of a content, if that can be told.
+/// The role of the texts in a content, if it can be determined.
 fn letter(role: Option<&str>, parts: &[Part]) -> Option<char> {
     let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
     match role {
         Some("user") => Some('u'),
         Some("model" | "assistant") => Some('a'),
-        // A tool that talks beside its result.
+        // A tool that also writes text next to its result.
         Some("function" | "tool") => None,
-        // Only a model calls, whatever the role says.
+        // Only a model makes calls, whatever the role is.
         _ if calls => None,
         Some("system") => Some('s'),
         _ => Some('u'),
@@ -335,7 +335,7 @@ impl Writer {
         contents
     }
 
-    /// What is said next: a user, then a model that calls, or just speaks.
+    /// The next contents: a user, then a model that calls tools, or only writes text.
     pub fn content_continuation(&mut self, calls: &[Call]) -> Vec<String> {
         let plain = || Parts::List(vec![Part::Text { dress: Dress::Plain, signed: false }]);
         if calls.is_empty() {

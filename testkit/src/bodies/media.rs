@@ -1,4 +1,4 @@
-//! Images and documents, sound ones and ones that are damaged in every way that is known, as parts of every shape.
+//! Images and documents, sound and with every known damage, as parts of every shape.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
-//! Arbitrary request bodies, broken in every way that real ones are, and the truth about what they hold.
+//! Arbitrary request bodies, with all faults that real ones have, and the truth about their content.
 //!
-//! A body is generated as a plan (`plan.rs`) and then written as JSON text (`writer.rs`), so that spellings which no JSON
-//! library would write are in it too. Every text carries a token that occurs once, such as `⟦u7⟧`; [`Truth`] lists the
-//! tokens in source order. One file a shape says what its bodies look like; `chat.rs` is what the two chat shapes share.
+//! A body is generated as a plan (`plan.rs`) and then written as JSON text (`writer.rs`), so that it also has spellings that no
+//! JSON library would write. Every text contains a token that occurs only once, such as `⟦u7⟧`; [`Truth`] lists the tokens in
+//! source order. Each shape has one file; `chat.rs` is shared by the two chat shapes.
 
 mod anthropic;
 mod chat;
@@ -57,21 +57,21 @@ impl Shape {
     }
 }
 
-/// A body, and what is in it.
+/// A body, and its content.
 #[derive(Debug, Clone)]
 pub struct Body {
     /// The JSON.
     pub json: String,
     /// Its shape.
     pub shape: Shape,
-    /// What it holds.
+    /// Its content.
     pub truth: Truth,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug, Clone, Default)]
 pub struct Truth {
-    /// Tokens of texts that people, models and instructions said, in source order: the first letter is the role.
+    /// Tokens of the texts of people, models and instructions, in source order; the first letter is the role.
     pub said: Vec<String>,
     /// Tokens of results.
     pub results: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Truth {
     pub calls: Vec<(String, String, usize)>,
     /// Results with ids: token, id, message.
     pub answers: Vec<(String, String, usize)>,
-    /// Ids of all calls, whatever their arguments.
+    /// Ids of all calls, with any arguments.
     pub call_ids: Vec<String>,
 }
 
@@ -125,8 +125,8 @@ pub fn any_body() -> BoxedStrategy<Body> {
     body_of(&Shape::ALL)
 }
 
-/// What an engine appends after a request was sent: a user message, then an assistant message with calls, then all of its
-/// results, as items of the shape's list.
+/// The messages that an engine appends after a request was sent: a user message, then an assistant message with calls, then all of
+/// its results, as items of the shape's list.
 pub fn continuation(shape: Shape) -> BoxedStrategy<Vec<String>> {
     vec(sound_call(), 0..3)
         .prop_map(move |calls| {

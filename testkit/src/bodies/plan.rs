@@ -1,4 +1,4 @@
-//! The plan of a body: what is in it and how it is broken, before anything is written. What several shapes share.
+//! The plan of a body: its content and its faults, before anything is written. Shared by several shapes.
 
 use proptest::{option, prelude::*, sample::select};
 
@@ -57,7 +57,7 @@ pub enum Args {
     NoObject(usize),
     Blank(usize),
     Absent,
-    /// The other dialect's form: JSON in place of a string, or the other way round.
+    /// The other dialect's form: JSON in place of a string, or a string in place of JSON.
     Swapped(usize),
     Deep(usize),
 }
@@ -98,7 +98,7 @@ pub fn name() -> impl Strategy<Value = usize> {
     prop_oneof![6 => 0..2usize, 1 => 2..NAMES.len()]
 }
 
-/// The value of `content`, made of parts of some kind.
+/// The value of `content`, which consists of parts of some kind.
 #[derive(Debug, Clone)]
 pub enum Content<P> {
     Text(Dress),
@@ -116,7 +116,7 @@ pub fn content<P: Clone + std::fmt::Debug>(
     ]
 }
 
-/// What surrounds the messages.
+/// The fields around the messages.
 #[derive(Debug, Clone)]
 pub struct Around {
     pub whole: bool,

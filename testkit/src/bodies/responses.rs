@@ -386,7 +386,7 @@ impl Writer {
         }
     }
 
-    /// An item beside messages and calls; a text in it belongs to the author of such items.
+    /// An item other than messages and calls; a text in it belongs to the author of such items.
     fn aside(&mut self, pattern: &str) -> String {
         if !pattern.contains('%') {
             return pattern.into();
@@ -506,7 +506,7 @@ impl Writer {
         items
     }
 
-    /// What is said next: a user, then an assistant that calls, or just speaks.
+    /// The next items: a user, then an assistant that calls tools, or only writes text.
     pub fn item_continuation(&mut self, calls: &[Call]) -> Vec<String> {
         let plain = Content::Text(Dress::Plain);
         if calls.is_empty() {

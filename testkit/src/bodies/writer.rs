@@ -1,4 +1,4 @@
-//! Writing a plan as JSON text, and noting the truth on the way. What several shapes share.
+//! Writes a plan as JSON text, and records the truth. Shared by several shapes.
 
 use serde_json::value::RawValue;
 
@@ -50,7 +50,7 @@ impl Writer {
         text
     }
 
-    /// A text inside a part: of a result for `r`, else said.
+    /// A text inside a part: of a result for `r`, of a speaker for other letters.
     pub fn note(&mut self, dress: Dress, letter: char) -> String {
         if letter != 'r' {
             return self.said(dress, letter);
@@ -111,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// What an engine appends after a request was sent.
+    /// The messages that an engine appends after a request was sent.
     pub fn continuation(&mut self, calls: &[Call]) -> Vec<String> {
         match self.shape {
             Shape::OpenAi | Shape::Anthropic => self.chat_continuation(calls),
@@ -120,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// The fields before the list: what the system says is said first.
+    /// The fields before the list. The system prompt comes first.
     pub fn before(&mut self, around: &Around) -> Vec<String> {
         let mut fields = Vec::new();
         if around.model {

@@ -1,8 +1,8 @@
-//! The process that writes, as seen from inside and from outside.
+//! The writing process, as seen from inside and from outside.
 //!
-//! It says on stdout what it does, one line each, in one write: `@try` before an entry is handed to the store, `@entry` when
-//! the append was acknowledged, `@erasing` and `@erased` likewise, `@failed` when the store refused, `@wrong` when it did what
-//! no store may do, `@done` at the end. Each line begins with a newline, because the test harness writes there too.
+//! It reports its steps on stdout, one line each, in one write: `@try` before an entry is passed to the store, `@entry` when the
+//! append was acknowledged, `@erasing` and `@erased` likewise, `@failed` when the store refused, `@wrong` when it did what no store
+//! may do, `@done` at the end. Each line begins with a newline, because the test harness writes there, too.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use super::{
     shim::{Fault, Shim},
 };
 
-/// What a child is to do.
+/// The job of a child process.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// A name, for tests that have several kinds of children.
@@ -58,7 +58,7 @@ impl Child {
         Self::of_command(Command::new(exe), test, job)
     }
 
-    /// The same, started by another command that takes a command line.
+    /// A child that is started by another command, which takes a command line.
     #[must_use]
     pub fn of_command(mut command: Command, test: &str, job: &Job) -> Self {
         command
@@ -82,7 +82,7 @@ impl Child {
         self
     }
 
-    /// Writing down what it does to the files below a folder.
+    /// Records its operations on the files below a folder.
     #[must_use]
     pub fn with_journal(mut self, shim: &Shim, under: &Path, journal: &Path) -> Self {
         shim.put_journal_into(&mut self.command, under, journal);
@@ -105,7 +105,7 @@ impl Child {
         self.command.spawn().expect("this program can be started again")
     }
 
-    /// Runs it to its end, whatever end that is.
+    /// Runs it to its end, of any kind.
     #[must_use]
     pub fn run(self) -> ChildOutput {
         ChildOutput::by(self.start())
@@ -137,10 +137,10 @@ fn read(from: Option<impl io::Read>) -> String {
 /// No child has so much to do, on the slowest machine.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// What a child said before it ended.
+/// The reports of a child before it ended.
 #[derive(Debug, Default)]
 pub struct ChildOutput {
-    /// Entries that it handed to the store, in order.
+    /// Entries that it passed to the store, in order.
     pub tried: Vec<(u64, EntryId, Hash)>,
     /// Entries that were acknowledged, in order.
     pub acknowledged: Vec<(u64, EntryId, Hash)>,
@@ -150,22 +150,22 @@ pub struct ChildOutput {
     pub erased: Vec<EntryId>,
     /// Refusals.
     pub failed: Vec<String>,
-    /// What no store may do.
+    /// Reports of what no store may do.
     pub wrong: Vec<String>,
-    /// Whatever else a child had to say.
+    /// All other reports of the child.
     pub told: Vec<String>,
-    /// Every whole line that it said, in order.
+    /// Every whole line of its output, in order.
     pub lines: Vec<String>,
-    /// Whether it came to its end.
+    /// Whether it finished its job.
     pub done: bool,
     /// Whether it ended well.
     pub success: bool,
-    /// What it printed on stderr.
+    /// Its output on stderr.
     pub stderr: String,
 }
 
 impl ChildOutput {
-    /// Waits for a child and reads what it said. One that never ends is killed, and that is wrong.
+    /// Waits for a child and reads its output. One that never ends is killed, which counts as wrong.
     #[must_use]
     pub fn by(mut child: process::Child) -> Self {
         let out = child.stdout.take();
@@ -187,7 +187,7 @@ impl ChildOutput {
     fn new(text: &str, mut child: process::Child) -> Self {
         let mut said = Self { stderr: read(child.stderr.take()), ..Self::default() };
         said.success = child.wait().is_ok_and(|status| status.success());
-        // A line that was cut off was not said.
+        // A line that was cut off does not count.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for line in whole.lines().filter(|line| line.starts_with('@')) {
             said.hear(line);
@@ -217,7 +217,7 @@ impl ChildOutput {
     }
 }
 
-/// What this process is to do, if it is a child.
+/// The job of this process, if it is a child.
 #[must_use]
 pub fn job() -> Option<Job> {
     let get = |name: &str| env::var(format!("REJOIN_CHILD{name}")).ok();
@@ -264,7 +264,7 @@ pub fn open_patiently(location: &Location, options: Options) -> Option<Box<dyn S
     None
 }
 
-/// Goes on with a conversation as the script says, until the steps are done.
+/// Continues a conversation as the script says, until the steps are done.
 pub fn work(job: &Job, options: Options) {
     let begun = Instant::now();
     let life = if job.time.is_zero() { LIFE } else { job.time };
@@ -301,8 +301,8 @@ fn take(store: &dyn Store, conversation: ConversationId, script: &mut Script) ->
     true
 }
 
-/// Goes on with a conversation until the store refuses something. That is left alone, and a few words are appended to another
-/// conversation. Then the process is gone, without a word to the store.
+/// Continues a conversation until the store refuses something. The process leaves it like that, appends a short message to another
+/// conversation, and ends without closing the store.
 pub fn give_up(job: &Job, options: Options, other: ConversationId) {
     let Some(store) = open_patiently(&job.store, options) else { return };
     let mut script = Script::new(job.conversation, &[], job.seed);
@@ -354,7 +354,7 @@ fn once(
 }
 
 fn acknowledge(step: &Step) {
-    // All of them at once: either the whole step was acknowledged or nothing was said.
+    // Print all lines at once: either the whole step was acknowledged or none of it.
     let mut lines = String::new();
     for entry in step.entries() {
         lines.push_str(&format!("\n@entry {} {} {}", entry.envelope().seq, entry.id(), entry.hash()));
@@ -367,7 +367,7 @@ fn acknowledge(step: &Step) {
     let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Tries something again that the disk refused. Anything else is no refusal of the disk.
+/// Retries an operation that the disk refused. Any other error is not the disk's.
 fn patiently<T>(what: &str, mut work: impl FnMut() -> Result<T, StoreError>) -> Option<T> {
     for _ in 0..TRIES {
         match work() {
@@ -384,7 +384,7 @@ fn patiently<T>(what: &str, mut work: impl FnMut() -> Result<T, StoreError>) -> 
     None
 }
 
-/// Every entry of a conversation, in order; none if it is not there.
+/// Every entry of a conversation, in order; empty if it does not exist.
 ///
 /// # Errors
 /// If the store cannot be read.

@@ -13,7 +13,7 @@ fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest { time: Some(entry.envelope().timestamp), ..Digest::default() };
     if let Content::Message(message) = Content::of(entry) {
         let text = message.content().unwrap_or_default();
-        digest.title = Some(Title::Said(text.chars().take(60).collect()));
+        digest.title = Some(Title::FromMessage(text.chars().take(60).collect()));
         digest.words = Some(Words { role: message.role.to_string(), text: text.into() });
         digest.is_message = true;
     }

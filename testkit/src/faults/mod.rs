@@ -1,8 +1,8 @@
-//! Processes that write to a store and are made to fail, and what must be true afterwards.
+//! Processes that write to a store and are made to fail, and the checks afterwards.
 //!
-//! A test starts itself again as a [`Child`], with a fault in it (`shim.rs`, `shim/fault.c`). The child follows a [`Script`]
-//! and says what it tries and what was acknowledged (`child.rs`). When it is gone, the [`Model`] of what it said is compared
-//! with what the store holds.
+//! A test starts itself again as a [`Child`], with a fault in it (`shim.rs`, `shim/fault.c`). The child follows a [`Script`] and
+//! reports what it tries and what was acknowledged (`child.rs`). When it has ended, the [`Model`] of its reports is compared with
+//! the content of the store.
 
 mod child;
 mod digest;
@@ -66,8 +66,8 @@ pub fn failures(all: &[String]) {
     assert!(all.is_empty(), "{} failures\n{text}", all.len());
 }
 
-/// A folder for the files of one test. In memory, where that is possible: a sync of a real disk takes long, and what it would
-/// keep is known without it.
+/// A folder for the files of one test, in memory if possible: a sync of a real disk takes long, and the tests already know what it
+/// would keep.
 ///
 /// # Panics
 /// If there is no room for one.
@@ -77,7 +77,7 @@ pub fn quick_folder() -> tempfile::TempDir {
     tempfile::TempDir::new_in(memory).or_else(|_| tempfile::TempDir::new()).expect("a folder can be made")
 }
 
-/// Where two lists of entries differ first, in a line that a person can read.
+/// The first difference between two lists of entries, in a line that a person can read.
 #[must_use]
 pub fn difference(held: &[rejoin_record::Entry], expected: &[rejoin_record::Entry]) -> Option<String> {
     let (held, expected): (Vec<_>, Vec<_>) = (

@@ -1,4 +1,4 @@
-//! What must be in a store, from what its writers said.
+//! The required content of a store, computed from its writers' reports.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -13,19 +13,19 @@ use super::child::ChildOutput;
 /// The message for a store that has everything acknowledged, and something that does not belong to it.
 pub(super) const PIECES: &str = "the entries do not add up";
 
-/// What is known of one conversation.
+/// The facts about one conversation.
 #[derive(Debug, Default, Clone)]
 pub struct Model {
     acknowledged: BTreeMap<u64, (EntryId, Hash)>,
     tried: HashSet<(u64, EntryId, Hash)>,
     erasing: HashSet<EntryId>,
     erased: HashSet<EntryId>,
-    /// Entries that had no content when they were handed over: a copy may be cut before the note about them.
+    /// Entries without content when they were passed to the store: a copy may be cut before the note about them.
     begun_erased: HashSet<EntryId>,
 }
 
 impl Model {
-    /// Takes in what a writer said.
+    /// Takes in a writer's reports.
     pub fn hear(&mut self, said: &ChildOutput) {
         self.tried.extend(said.tried.iter().copied());
         self.acknowledged.extend(said.acknowledged.iter().map(|(seq, id, hash)| (*seq, (*id, *hash))));
@@ -59,10 +59,10 @@ impl Model {
         self.acknowledged.len()
     }
 
-    /// Compares a store with what its writers were promised. Gives what it holds, or what is wrong.
+    /// Compares a store with its writers' acknowledgements. Returns its content.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The difference.
     pub fn check(&self, store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, String> {
         let entries = match read(store, conversation) {
             Err(StoreError::NotFound(_)) if self.acknowledged.is_empty() => return Ok(Vec::new()),
@@ -102,7 +102,7 @@ impl Model {
                 return Err(format!("{} was erased, and its content is there", entry.id()));
             }
         }
-        // An entry whose content is gone has a note that says so.
+        // An entry without content has a note about its erasure.
         let notes = entries.iter().filter_map(noted);
         let notes: HashSet<EntryId> = notes.chain(self.begun_erased.iter().copied()).collect();
         let silent = entries.iter().find(|entry| entry.content().is_none() && !notes.contains(&entry.id()));
@@ -110,10 +110,10 @@ impl Model {
     }
 }
 
-/// Verifies a conversation, or a whole store. Torn ends are nothing wrong.
+/// Verifies a conversation, or a whole store. Torn ends do not count as faults.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault.
 pub fn verified(store: &dyn Store, conversation: Option<ConversationId>) -> Result<(), String> {
     let mut problems = Vec::new();
     let verified = store.verify(conversation, &mut |problem| {
@@ -143,7 +143,7 @@ fn read(store: &dyn Store, conversation: ConversationId) -> Result<Vec<Entry>, S
     Ok(entries)
 }
 
-/// The tail, the way back from it, and the list tell the same.
+/// The tail, the path back from it, and the list agree.
 fn other_ways(store: &dyn Store, conversation: ConversationId, entries: &[Entry]) -> Result<(), String> {
     let tail = store.tail(conversation).map_err(|why| format!("the tail cannot be read: {why}"))?;
     let newest = entries.last().map(|entry| entry.id());

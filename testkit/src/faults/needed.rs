@@ -1,4 +1,4 @@
-//! The tests that need the shim fail where it cannot be built, unless the caller asked to skip them.
+//! Tests that need the shim fail if it cannot be built, unless the caller asked to skip them.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A place for one store, and one for notes beside it.
+//! A place for one store, and one for notes next to it.
 
 use std::path::{Path, PathBuf};
 
@@ -45,13 +45,13 @@ impl Place {
         self.folder.path().join("notes")
     }
 
-    /// Where the store is.
+    /// The location of the store.
     #[must_use]
     pub fn location(&self) -> Location {
         Self::location_in(&self.under(), self.kind)
     }
 
-    /// Where a store of some kind is in a folder.
+    /// The location of a store of some kind in a folder.
     #[must_use]
     pub fn location_in(folder: &Path, kind: &str) -> Location {
         match kind {

@@ -1,8 +1,7 @@
-//! Power cuts: what may be on a disk when the power goes, computed from a journal of what a process did (`shim/fault.c`).
+//! Power cuts: the possible states of a disk, computed from a journal of a process's operations (`shim/fault.c`).
 //!
-//! A file has what it held when it was last synced. Later writes may be there, in any order, whole or in sectors; so may
-//! the names that were made, changed or removed since their folder was synced. This is what POSIX leaves open; real file systems
-//! leave fewer states.
+//! A file has its content of the last sync. Later writes may be there, in any order, whole or in sectors; so may names that were
+//! created, changed or removed since their folder was synced. POSIX allows all these states; real file systems leave fewer.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,7 +12,7 @@ use std::{
 
 use super::{script::Dice, strike::Files};
 
-/// What a disk writes at once.
+/// The number of bytes that a disk writes at once.
 const SECTOR: usize = 512;
 
 /// One call.
@@ -43,7 +42,7 @@ enum Change {
     Resize(usize),
 }
 
-/// What a process did to a folder, in order.
+/// The operations of a process on a folder, in order.
 #[derive(Debug)]
 pub struct Journal {
     /// The names and the content of the files before.
@@ -54,16 +53,16 @@ pub struct Journal {
     under: PathBuf,
 }
 
-/// A moment at which the power may go, and what becomes of what was not synced.
+/// A moment at which the power may fail, and what happens to unsynced writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
     /// This many calls were made.
     pub at: usize,
-    /// What is left of the rest: all of it, none, names only, content only, or (from 4 on) as chance has it.
+    /// How much of the unsynced rest is kept: all, none, names only, content only, or (from 4 on) a random part.
     pub way: u64,
 }
 
-/// The folder as it is before the process begins.
+/// The folder before the process begins.
 #[derive(Debug)]
 pub struct Before {
     names: BTreeMap<PathBuf, usize>,
@@ -104,7 +103,7 @@ impl Journal {
         Ok(before)
     }
 
-    /// Every moment that matters: before and after each sync, and after everything that was said.
+    /// Every relevant moment: before and after each sync, and after each line of output.
     #[must_use]
     pub fn moments(&self) -> Vec<usize> {
         let mut moments = BTreeSet::from([self.acts.len()]);
@@ -124,7 +123,7 @@ impl Journal {
         self.acts.iter().filter(|act| matches!(act, Act::Sync(_) | Act::SyncFolder(_))).count()
     }
 
-    /// The whole lines that were said up to a moment.
+    /// The whole lines that were printed up to a moment.
     #[must_use]
     pub fn said(&self, at: usize) -> Vec<String> {
         let mut text = Vec::new();
@@ -140,7 +139,7 @@ impl Journal {
             .collect()
     }
 
-    /// What is on the disk after a cut: files by their paths in the folder, and the folders.
+    /// The content of the disk after a cut: files by their paths in the folder, and the folders.
     #[must_use]
     pub fn after(&self, cut: Cut) -> (Files, BTreeSet<PathBuf>) {
         let kept = self.kept(cut);
@@ -174,7 +173,7 @@ impl Journal {
         (files, folders.iter().map(|folder| inside(folder)).collect())
     }
 
-    /// What becomes of each call before a cut.
+    /// What is kept of each call before a cut.
     fn kept(&self, cut: Cut) -> Vec<Kept> {
         let mut dice = Dice(cut.way.wrapping_mul(7919).wrapping_add(cut.at as u64));
         let mut kept: Vec<Option<Kept>> = vec![None; cut.at];
@@ -265,11 +264,11 @@ impl Change {
 }
 
 impl Before {
-    /// Reads what a process wrote down.
+    /// Reads the journal of a process.
     ///
     /// # Errors
-    /// If the journal cannot be read, or does not lead from the folder as it was to the folder as it is: then the process changed
-    /// files in a way that the shim does not see.
+    /// If the journal cannot be read, or does not lead from the earlier to the current state of the folder: then the process
+    /// changed files in a way that the shim does not see.
     pub fn journal(self, journal: &Path) -> Result<Journal, String> {
         let bytes = fs::read(journal).map_err(|why| format!("there is no journal: {why}"))?;
         let Self { names, folders, content, mut inodes, under } = self;
@@ -335,7 +334,7 @@ impl Before {
 }
 
 impl Journal {
-    /// Everything that was done gives the folder as it is.
+    /// All recorded operations together give the current state of the folder.
     fn leads_to_what_is_there(&self) -> Result<(), String> {
         let (computed, _) = self.after(Cut { at: self.acts.len(), way: 0 });
         let mut there = super::strike::snapshot(&self.under).map_err(|why| why.to_string())?;

@@ -1,10 +1,10 @@
-//! What a child writes: a conversation of every shape, the same for the same seed.
+//! The entries that a child writes: conversations of every shape, the same for the same seed.
 
 use rejoin_record::{
     Block, Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Message, Role, Salt, Tail, Timestamp,
     ToolCall,
     chain::Stamp,
-    content::{Branch, Command, Context, Erased, Metadata},
+    content::{Branch, Command, Erased, Metadata, RecordedContext},
 };
 
 /// Random numbers, the same for the same seed.
@@ -70,7 +70,7 @@ pub struct Script {
     dice: Dice,
     /// The newest entry, once the last step was done.
     tail: Option<Tail>,
-    /// What the next entry follows.
+    /// The entry that the next one follows.
     head: Option<(EntryId, Hash)>,
     /// Messages that can be gone back to or erased.
     messages: Vec<(EntryId, Hash, bool)>,
@@ -103,7 +103,7 @@ impl Script {
         }
     }
 
-    /// The same with one erasure where there were this many.
+    /// The same script with fewer erasures: one where there were this many.
     #[must_use]
     pub fn rarely_erasing(self, rarely: u64) -> Self {
         Self { rarely, ..self }
@@ -135,7 +135,7 @@ impl Script {
                 directory: None,
                 format: None,
             };
-            let context = Context { system: Some("Be brief.".into()), tools: None, target: None };
+            let context = RecordedContext { system: Some("Be brief.".into()), ..RecordedContext::default() };
             return Step::Append(vec![
                 self.put(&mut chain, Kind::Header, &Content::Header(header)),
                 self.put(&mut chain, Kind::Context, &Content::Context(context)),
@@ -154,7 +154,7 @@ impl Script {
             }
             6 | 7 => Step::Append(self.talk(&mut chain)),
             8 => {
-                // A message quotes a line of the store. It must never be taken for one.
+                // A message quotes a line of the store, which must never be taken for an entry.
                 let quoted = format!("look:\n{}\n", self.last_line);
                 Step::Append(vec![self.say(&mut chain, Message::user(quoted))])
             }

@@ -1,4 +1,4 @@
-//! The library that makes files fail, built once and put into a child.
+//! The library that makes file operations fail, built once and preloaded into a child.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// What happens at the chosen call. `shim/fault.c` says more.
+/// The effect at the chosen call. `shim/fault.c` has the details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// One call fails: the disk gave no answer.
@@ -26,7 +26,7 @@ pub enum Kind {
     KillBefore,
     /// The process is killed after the call.
     KillAfter,
-    /// The process is killed, and whatever was not synced is lost.
+    /// The process is killed, and all unsynced data is lost.
     Power,
 }
 
@@ -54,13 +54,13 @@ impl Kind {
 /// A fault for one process.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// What happens.
+    /// The effect.
     pub kind: Kind,
     /// At which call, from 1; 0: never, and the calls are just counted.
     pub at: u64,
     /// Files below this folder are concerned.
     pub under: PathBuf,
-    /// A folder beside it for flags, counts and shadows.
+    /// A folder next to it for flags, counts and shadows.
     pub notes: PathBuf,
 }
 
@@ -96,7 +96,7 @@ pub struct Shim {
 const SOURCE: &str = include_str!("../../shim/fault.c");
 
 impl Shim {
-    /// Builds the library in a folder that cargo gives to tests. Tests call [`super::shim`], which decides what becomes of a test
+    /// Builds the library in a folder that cargo gives to tests. Tests call [`super::shim`], which decides what happens to a test
     /// without it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Damage to the files of a store, by chance: bits, pages, ends, and files that are not what they were.
+//! Random damage to the files of a store: bits, pages, ends, and swapped files.
 
 use std::{
     collections::BTreeMap,

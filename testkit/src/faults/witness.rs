@@ -1,7 +1,7 @@
-//! A store that says aloud what is asked of it and what it acknowledged, and a ledger of what was heard.
+//! A store that reports every operation and acknowledgement, and a ledger of these reports.
 //!
-//! Everything that writes goes through the store, so whatever a program does on top of it (turns, imports, forks, copies) is
-//! witnessed without knowing how it does it. A line names a number, and `@did` or `@not` tells its outcome:
+//! All writes go through the store, so the operations of any program (turns, imports, forks, copies) are reported without knowing
+//! how it works. A line names a number, and `@did` or `@not` reports its outcome:
 //!
 //! ```text
 //! @op fork                                  what the program is doing, in its own words
@@ -19,7 +19,7 @@ use std::{
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rejoin_store::{
-    Damage, Drafts, Each, EachProblem, Erasure, Hit, Holder, Location, Lock, Page, ProgressHook, Query,
+    Damage, Drafts, EachProblem, Erasure, Hit, Holder, Location, Lock, OnItem, Page, ProgressHook, Query,
     Search, Size, Store, StoreError, StoreResult, Summary, Verified,
 };
 
@@ -28,7 +28,7 @@ use super::{
     model::{Model, PIECES, verified},
 };
 
-/// A store that says what is asked of it.
+/// A store that reports its operations.
 #[derive(Debug)]
 pub struct Witness {
     store: Box<dyn Store>,
@@ -59,7 +59,7 @@ impl Witness {
 }
 
 fn named(entry: &Entry) -> String {
-    // A copy hands over what was erased before.
+    // A copy passes on entries that were erased before.
     let erased = if entry.content().is_none() { ":erased" } else { "" };
     format!(" {}:{}:{}{erased}", entry.envelope().seq, entry.id(), entry.hash())
 }
@@ -82,7 +82,7 @@ impl Store for Witness {
         let names: String = entries.iter().map(named).collect();
         self.told(|number| format!("append {number} {id}{names}"), || self.store.append(id, after, entries))
     }
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> Result<(), StoreError> {
         self.store.read(conversation, from, each)
     }
     fn list(&self, query: &Query) -> Result<Page, StoreError> {
@@ -141,17 +141,17 @@ impl Store for Witness {
     }
 }
 
-/// What witnesses said of a whole store.
+/// The reports about a whole store.
 #[derive(Debug, Default, Clone)]
 pub struct Ledger {
     conversations: BTreeMap<ConversationId, Account>,
-    /// What was asked for and has no outcome.
+    /// Operations without an outcome.
     open: HashMap<String, Asked>,
-    /// What the program was doing last.
+    /// The program's last operation.
     doing: String,
     /// How often something was acknowledged.
     acknowledged: u64,
-    /// What a store refused, or did and must not do.
+    /// Operations that a store refused, or performed although it must not.
     refused: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ enum Asked {
 }
 
 impl Ledger {
-    /// Takes in what a witness said. Whatever it left open stays unknown.
+    /// Takes in the reports of a witness. Operations without an outcome stay unknown.
     pub fn hear(&mut self, said: &ChildOutput) {
         for line in &said.lines {
             self.hear_line(line);
@@ -253,7 +253,7 @@ impl Ledger {
         }
     }
 
-    /// What the program was doing last.
+    /// The program's last operation.
     #[must_use]
     pub fn doing(&self) -> &str {
         &self.doing
@@ -265,14 +265,14 @@ impl Ledger {
         self.acknowledged
     }
 
-    /// What a store refused that nothing kept it from.
+    /// Operations that a store refused without a reason.
     #[must_use]
     pub fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// Compares a store with what its writers were promised, in every way that it can be read. Gives what is wrong; each begins
-    /// with its kind and a colon.
+    /// Compares a store with its writers' acknowledgements, in every way that it can be read. Returns the faults; each begins with
+    /// its kind and a colon.
     #[must_use]
     pub fn check(&self, store: &dyn Store) -> Vec<String> {
         let mut wrong = Vec::new();
@@ -328,7 +328,7 @@ impl Ledger {
         wrong
     }
 
-    /// Takes the content of a store as the outcome of writes without one. The next writer continues from there.
+    /// Takes the current content of a store as the outcome of writes without one. The next writer continues from there.
     pub fn settle(&mut self, store: &dyn Store) {
         for (id, account) in &mut self.conversations {
             if account.deleting {

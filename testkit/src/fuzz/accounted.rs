@@ -1,5 +1,5 @@
-//! The law *accounted for*, checked from outside: every string of at least four words in an input is in something that the
-//! sessions hold, or a finding is at its place.
+//! The law *accounted for*, checked from outside: every string of at least four words in an input is in some part of the sessions,
+//! or a finding is at its place.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -27,10 +27,10 @@ pub fn unaccounted(input: &str, sessions: &[Session]) -> Vec<String> {
     strings(input).into_iter().filter(missing).map(Cow::into_owned).collect()
 }
 
-/// Formats whose texts are Markdown: JSON in them is a part of what was said.
+/// Formats whose texts are Markdown, so that JSON in them is part of a message.
 const MARKDOWN: [&str; 3] = ["aider", "ploke", "specstory"];
 
-/// The lines of a text that is not JSON which neither a message nor anything beside the messages keeps.
+/// The lines of a text that is not JSON which are neither in a message nor in anything kept beside the messages.
 fn unaccounted_lines(input: &str, sessions: &[Session]) -> Vec<String> {
     let mut kept: HashSet<String> = HashSet::new();
     let mut keep = |text: &str| kept.extend(text.lines().map(str::to_owned));
@@ -74,7 +74,7 @@ fn opposite(one: &Role, other: &Role) -> bool {
     matches!((one, other), (Role::User, Role::Assistant) | (Role::Assistant, Role::User))
 }
 
-/// The strings of a text that is JSON, or JSON lines; what is neither says nothing.
+/// The strings of a text that is JSON or JSON lines; empty for other texts.
 fn strings(input: &str) -> Vec<Cow<'_, str>> {
     let owned = |doc: &Doc<'_>| doc.strings().map(|text| Cow::Owned(text.into_owned())).collect::<Vec<_>>();
     match Doc::parse(input) {

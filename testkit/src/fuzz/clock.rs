@@ -1,4 +1,4 @@
-//! The time that a thread worked, as opposed to the time that went by: a busy machine must not make an input look slow.
+//! The processor time of a thread, as opposed to elapsed time: a busy machine must not make an input look slow.
 
 use std::{
     fs,

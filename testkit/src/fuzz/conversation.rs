@@ -1,5 +1,5 @@
-//! What must hold of every conversation, wherever it was read from: the record takes it and gives it back, every dialect
-//! takes it, nothing that was said is missing, and what was written can be read.
+//! The laws of every conversation, whatever it was read from: the record takes and returns it, every dialect accepts it, no text is
+//! missing, and the output can be read.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -35,7 +35,7 @@ pub fn holds(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
         let mut before = None;
         for policy in POLICIES {
             let body = converted(session, dialect, policy, signs)?;
-            // What was sound under both policies need not be read again.
+            // A conversation that was sound under both policies need not be read again.
             if let Some(body) = body.filter(|body| before.as_ref() != Some(body)) {
                 converted_again(&body, dialect, policy)?;
                 before = Some(body);
@@ -45,7 +45,7 @@ pub fn holds(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
     FORMATS.iter().try_for_each(|format| written(session, format))
 }
 
-/// What the product itself does with a conversation, for measuring: no check of anything.
+/// Runs the product's own work on a conversation, without checks, for measuring.
 pub fn work(session: &Session) {
     let _ = session.to_entries(NOW).len();
     for policy in POLICIES {
@@ -60,7 +60,7 @@ pub fn work(session: &Session) {
 
 const WRITING: Writing<'static> = Writing { model: None, now: NOW, directory: "/w" };
 
-/// Notes what kinds of things a conversation is made of.
+/// Records the kinds of content in a conversation.
 fn look(session: &Session, signs: &mut Signs) {
     signs.see((
         "conversation",
@@ -156,7 +156,7 @@ fn recorded(session: &Session) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A message without what the record may spell in another way: line breaks between the tokens of a native item.
+/// A message without differences that the record may make: line breaks between the tokens of a native item.
 fn spelling_free(message: &Message) -> String {
     format!(
         "{:?} {:?} {:?}",
@@ -201,7 +201,7 @@ fn repaired(session: &Session, signs: &mut Signs) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What in a list of messages breaks the pairing law.
+/// The first fault in a list of messages that breaks the pairing law.
 pub(super) fn unpaired(messages: &[Message]) -> Option<String> {
     let mut ids = HashSet::new();
     let mut awaited: VecDeque<String> = VecDeque::new();
@@ -229,7 +229,7 @@ pub(super) fn unpaired(messages: &[Message]) -> Option<String> {
     (!awaited.is_empty()).then(|| "a call has no result".to_owned())
 }
 
-/// The body in a dialect: its checker takes it, and it holds what was said. Nothing if it is too large.
+/// The body in a dialect: its checker accepts it, and it has all texts. `None` if it is too large.
 fn converted(
     session: &Session,
     dialect: Dialect,
@@ -264,7 +264,7 @@ fn converted(
     Ok(Some(converted.body))
 }
 
-/// Where the request goes to a model that the source does not name, the checker takes it as well.
+/// If the request goes to a model that the source does not name, the checker also accepts it.
 fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
     let model = Some("another");
     let Ok(converted) = convert(session, dialect, model, policy) else { return Ok(()) };
@@ -278,8 +278,8 @@ fn another_model(session: &Session, dialect: Dialect, policy: OnBroken) -> Resul
     }
 }
 
-/// Whether a violation is not the history's: within one dialect, what surrounds the messages comes back unchanged, so what
-/// was wrong with it stays wrong. It then shows around any other history, too, sent to the same model.
+/// Whether a violation is not the history's: within one dialect, the fields around the messages come back unchanged, so their
+/// faults stay. Such a violation also appears with any other history, sent to the same model.
 fn stood_around(session: &Session, dialect: Dialect, model: Option<&str>, violation: &Violation) -> bool {
     if session.context.dialect != Some(dialect) {
         return false;
@@ -292,12 +292,13 @@ fn stood_around(session: &Session, dialect: Dialect, model: Option<&str>, violat
     around.iter().any(|other| (other.rule, &other.path) == (violation.rule, &violation.path))
 }
 
-/// Whether a finding is of a problem that converting mends. What is not understood goes back as it came, and is reported again.
+/// Whether a finding is about a problem that converting mends. Parts that were not understood go back unchanged, and are reported
+/// again.
 fn is_mendable(finding: &&Finding) -> bool {
     finding.is_problem() && !matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole)
 }
 
-/// Converting a converted body gives the same bytes, without a problem, where the dialect can be read.
+/// If the dialect can be read, converting a converted body gives the same bytes, without a problem.
 fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(), Broken> {
     let Some(format) = sessions::named(dialect.name()).filter(|format| format.read.is_some()) else {
         return Ok(());
@@ -334,8 +335,8 @@ fn converted_again(body: &str, dialect: Dialect, policy: OnBroken) -> Result<(),
     elsewhere(session, body, dialect.name()).map(drop)
 }
 
-/// What was read from something that we wrote can be converted to any other dialect. One of them, the same every time, is
-/// enough: there will be other inputs.
+/// A conversation read from our own output can be converted to any other dialect. One of them, always the same, is enough: there
+/// will be other inputs.
 fn elsewhere(session: &Session, written: &str, from: &str) -> Result<Option<String>, Broken> {
     let dialects: Vec<Dialect> = Dialect::all().collect();
     let dialect = dialects[hash(written) as usize % dialects.len()];
@@ -343,7 +344,7 @@ fn elsewhere(session: &Session, written: &str, from: &str) -> Result<Option<Stri
         .map_err(|broken| Broken { law: format!("from {from}: {}", broken.law), ..broken })
 }
 
-/// Something that was said and is not in a body. Results are looked for under `keep` only.
+/// A text that is not in a body. Results are looked for under `keep` only.
 pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option<String> {
     if body.len() > SEARCHED_BYTES {
         return None;
@@ -360,7 +361,7 @@ pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option
         // A result that is JSON may be in the body as JSON.
         texts.contains(text) || body.contains(text)
     };
-    // Results of a call that a request left out with its batch stay out with it, whatever the policy is now.
+    // If a request left out a call with its batch, the call's results also stay out, whatever the policy is now.
     let left_out: Vec<&CallId> = (session.known.iter().filter(|known| known.fate == Fate::ClosedWithBatch))
         .filter_map(|known| session.messages.get(known.message)?.blocks.get(known.block)?.as_call())
         .map(|call| &call.id)
@@ -378,7 +379,7 @@ pub(super) fn missing(session: &Session, body: &str, policy: OnBroken) -> Option
     None
 }
 
-/// A session file: it can be written, and what was written can be read and recorded, with all that was said.
+/// A session file: it can be written, and the output can be read and recorded, with all texts.
 fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
     if format.write.is_none() {
         return Ok(());
@@ -402,7 +403,7 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
         };
         let sessions = match read_back(&written.content, format) {
             Ok(sessions) => sessions,
-            // What was not understood goes along as it came; there may be nothing else in the file.
+            // Parts that were not understood are copied unchanged; the file may contain nothing else.
             Err(ReadError::MostlyUnread { .. } | ReadError::Foreign { .. }) if is_unread(session) => continue,
             Err(error) => return broken("not read", error.to_string()),
         };
@@ -420,7 +421,7 @@ fn written(session: &Session, format: &'static Format) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The conversations in what was written in a format.
+/// The conversations in the output of a format.
 ///
 /// # Errors
 /// If nothing can be read from it.
@@ -433,7 +434,7 @@ pub fn read_back(content: &FileContent, format: &'static Format) -> Result<Vec<S
     }
 }
 
-/// What has to be in a written file: everything but the instructions of another agent, each of which a finding names.
+/// The required content of a written file: everything except the instructions of another agent, each of which has a finding.
 fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Session {
     let named: Vec<usize> = findings
         .iter()
@@ -449,7 +450,7 @@ fn without_foreign_instructions(session: &Session, findings: &[Finding]) -> Sess
 /// Whether something of a session was not understood, or its messages say nothing.
 fn is_unread(session: &Session) -> bool {
     let mut blocks = session.messages.iter().flat_map(|message| &message.blocks);
-    // The same words may also be in a field around the messages, which a session file does not carry.
+    // The same text may also be in a field around the messages, which a session file does not contain.
     let alone = || Session { context: Context::default(), ..session.clone() };
     session.findings.iter().any(|finding| matches!(finding.rule, Rule::UnreadText | Rule::UnknownRole))
         || blocks.all(|block| block.as_text().is_some_and(|text| text.is_empty()))

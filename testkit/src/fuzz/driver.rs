@@ -1,4 +1,4 @@
-//! Driving many targets: threads, time, files for what was found.
+//! Drives many targets: threads, time, and files for failures.
 
 use std::{
     collections::VecDeque,
@@ -22,45 +22,45 @@ const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// An input that runs for so long will not come back.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// For how long, all targets together.
     pub time: Duration,
     /// How many threads.
     pub threads: usize,
-    /// Where findings go: a folder for each target.
+    /// The folder for failures, with one subfolder for each target.
     pub folder: PathBuf,
 }
 
-/// What happened in one target.
+/// An event in one target.
 #[derive(Debug)]
 pub enum Event {
     /// It was explored.
     Explored {
         /// The target's name.
         target: String,
-        /// What was found.
+        /// The findings.
         outcome: Outcome,
         /// How long it took.
         took: Duration,
-        /// Where each failure was put, and then each slow input.
+        /// The files of the failures, and then of the slow inputs.
         files: Vec<PathBuf>,
     },
-    /// An input runs and runs. Nothing more will come of this target.
+    /// An input does not end. This target cannot continue.
     Hangs {
-        /// Where the input is.
+        /// The file of the input.
         file: PathBuf,
     },
 }
 
-/// What runs where, since when.
+/// The inputs that are running, with their start times.
 type Running = Arc<Vec<Mutex<Option<(Instant, PathBuf)>>>>;
 
-/// Explores the targets, each in one thread, several at a time, and tells what was found as it is found. Every target
-/// gets the same share of the time. A single target is explored from as many seeds as there are threads.
+/// Explores the targets, each in one thread, several at a time, and reports findings immediately. Every target gets the same share
+/// of the time. A single target is explored from as many seeds as there are threads.
 ///
 /// # Errors
 /// If the folder cannot be written to.
@@ -157,7 +157,7 @@ impl Worker {
     }
 }
 
-/// Writes an input and what is to be said of it.
+/// Writes an input and its description.
 fn keep(folder: &Path, kind: &str, input: &[u8], what: &str) -> io::Result<PathBuf> {
     let path = folder.join(format!("{kind}-{:016x}", hash(input)));
     fs::write(&path, input)?;

@@ -1,6 +1,6 @@
-//! Exploring one target: what shows something new joins the pool that new inputs are made of.
+//! Explores one target: an input that shows something new joins the pool from which new inputs are made.
 //!
-//! The same seed gives the same inputs in the same order. Nothing that is measured decides what comes next.
+//! The same seed gives the same inputs in the same order. No measured value decides what comes next.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,17 +20,17 @@ use super::{
 /// How many inputs are kept that show only known things in a new combination.
 const MOST_COMBINATIONS: usize = 1_000;
 
-/// How many mistakes of one target are told in one go. More are mostly the same one in other words.
+/// How many failures of one target are reported at once. More are usually the same one in other words.
 const MOST_FAILURES: usize = 20;
 
-/// What a failing input may take to become small.
+/// How long minimising a failing input may take.
 const MINIMISING: Duration = Duration::from_secs(4);
 
 /// The number of runs after which an input is stretched to see how time grows.
 const PROBE_EVERY: u64 = 1_000;
 
-/// The lengths whose times are compared with that of the first, in bytes. One after the other, so that what is steep is
-/// noticed before it takes minutes.
+/// The lengths, in bytes, whose times are compared with that of the first one, in ascending order, so that steep growth is noticed
+/// before it takes minutes.
 const PROBED: [usize; 4] = [64 * 1024, 128 * 1024, 256 * 1024, 512 * 1024];
 
 /// A stretched input that takes this many times longer than its length says is worth a look.
@@ -39,7 +39,7 @@ const TOO_STEEP: f64 = 3.0;
 /// Below these, times are noise: of the first length and of any other.
 const NOTICEABLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(200));
 
-/// No input of the first length may take longer.
+/// The time limit for an input of the first length.
 const TOO_LONG: Duration = Duration::from_secs(5);
 
 /// When to stop.
@@ -67,11 +67,11 @@ pub struct Failure {
 pub struct Slow {
     /// The input.
     pub input: Vec<u8>,
-    /// What was measured.
+    /// The measured times.
     pub times: String,
 }
 
-/// What was found in a target.
+/// The findings in a target.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// How many mutations were run.
@@ -80,13 +80,13 @@ pub struct Outcome {
     pub signs: usize,
     /// How many inputs showed something new.
     pub pool: usize,
-    /// What is broken.
+    /// The failures.
     pub failures: Vec<Failure>,
-    /// What is slow.
+    /// The slow inputs.
     pub slow: Vec<Slow>,
 }
 
-/// Explores a target from these inputs. `before` is told of every input before it is run.
+/// Explores a target from these inputs. `before` is called with every input before it runs.
 #[must_use]
 pub fn explore(
     target: &Target,
@@ -184,7 +184,7 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         let start = Instant::now();
         let result = guarded(self.target, input, &mut signs);
         if self.limits.probes {
-            // What went by is more than what was worked, and costs less to know.
+            // Elapsed time is more than processor time, and cheaper to measure.
             self.is_slow(input, start.elapsed());
         }
         if let Err(broken) = result {
@@ -211,7 +211,7 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
             guarded(self.target, input, &mut Signs::default()).is_err_and(|other| other.law == broken.law)
         };
         let small = minimise(input, MINIMISING, fails);
-        // What is said of the small one is easier to read.
+        // The description of the small input is easier to read.
         let broken = guarded(self.target, &small, &mut Signs::default()).err().unwrap_or(broken);
         self.failures.insert(broken.law.clone(), Failure { broken, input: small });
     }
@@ -238,7 +238,7 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
         let same = self.probing.clone();
         let mut first = None;
         for length in PROBED {
-            // The same stretch of the same input each time.
+            // Use the same stretch of the same input each time.
             self.probing = same.clone();
             let input = stretched(&mut self.probing, &base, length);
             let took = match self.time(&input) {
@@ -249,7 +249,7 @@ impl<B: FnMut(&[u8])> Explorer<'_, B> {
             let longer = input.len() as f64 / short.max(1) as f64;
             let steep = shortest.max(NOTICEABLE.0).mul_f64(TOO_STEEP * longer).max(NOTICEABLE.1);
             let bound = steep.min(TOO_LONG.mul_f64(longer));
-            // What is too long twice is too long.
+            // An input that exceeds the bound twice is too slow.
             if took > bound && self.time(&input).is_ok_and(|again| again > bound) {
                 let times = format!("{short} bytes take {shortest:.1?}, {} bytes {took:.1?}", input.len());
                 self.slow.push(Slow { input, times });

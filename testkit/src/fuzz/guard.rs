@@ -1,4 +1,4 @@
-//! Running a target so that a panic is an answer like any other.
+//! Runs a target so that a panic becomes a result like any other.
 
 use std::{
     cell::RefCell,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{Broken, Signs, Target};
 
-/// Where something panicked, and what it said.
+/// The place of a panic, and its message.
 type Panic = (String, String);
 
 thread_local! {
@@ -39,7 +39,7 @@ pub fn watched<T>(act: impl FnOnce() -> T) -> Result<T, Broken> {
     })
 }
 
-/// Keeps panics of what is watched from being printed: there may be thousands. Those of anybody else are printed as ever.
+/// Keeps panics of watched code from being printed, because there may be thousands. Other panics are printed as usual.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

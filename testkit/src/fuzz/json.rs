@@ -1,4 +1,4 @@
-//! Our JSON reader against `serde_json`: two parsers, written apart, must agree on what is JSON and what it means.
+//! Compares our JSON reader with `serde_json`: two independent parsers must agree on what is JSON and what it means.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Broken, Signs};
 
-/// `serde_json` takes stack by depth; what is deeper is read by ours alone.
+/// `serde_json` uses stack by depth; deeper input is only read by our reader.
 const COMPARED_DEPTH: usize = 200;
 
 /// Checks one text.
@@ -20,7 +20,7 @@ pub fn agrees(text: &str, signs: &mut Signs) -> Result<(), Broken> {
     }
     copies(text)?;
     if let Err(error) = &parsed {
-        signs.see(("json error", error.reason));
+        signs.see(("json error", error.reason()));
     }
     if prefix.max_depth() > COMPARED_DEPTH || nesting(text) > COMPARED_DEPTH {
         signs.see("json deep");
@@ -77,7 +77,7 @@ fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// Asks every value everything; what it gives must lie in the text.
+/// Calls every accessor on every value; the results must be in the text.
 fn walk(doc: &Doc<'_>) -> Result<(), Broken> {
     let Some(root) = doc.root() else { return Ok(()) };
     let mut open = vec![root];
@@ -104,7 +104,7 @@ fn walk(doc: &Doc<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What is written is JSON, whatever was read.
+/// Written output is always JSON.
 fn copies(text: &str) -> Result<(), Broken> {
     let (mut copy, mut literal) = (String::new(), String::new());
     write::clean_copy(&mut copy, text);
@@ -137,7 +137,7 @@ pub(super) fn same(ours: Value<'_>, theirs: &serde_json::Value) -> Result<(), Br
                 equal
             }
             Theirs::Object(fields) => {
-                // Of duplicates the last one counts.
+                // Of duplicate keys, the last one counts.
                 let own: HashMap<_, _> =
                     ours.fields().filter_map(|(key, value)| Some((key.as_str()?, value))).collect();
                 let mut equal = ours.kind() == ValueKind::Object && own.len() == fields.len();

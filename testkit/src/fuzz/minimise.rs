@@ -1,4 +1,4 @@
-//! Making a failing input small: values, fields and stretches are taken out as long as it still fails.
+//! Minimises a failing input: removes values, fields and stretches as long as it still fails.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ pub fn minimise(input: &[u8], time: Duration, fails: impl Fn(&[u8]) -> bool) -> 
     let mut before = usize::MAX;
     while small.len() < before && Instant::now() < until {
         before = small.len();
-        // What is well formed first: it says more than what is left of a cut through the middle.
+        // Try well-formed removals first: the result says more than the remainder of a cut through the middle.
         take_out(&mut small, fields_and_values, &fails, until);
         let mut size = small.len().div_ceil(2);
         while size > 0 {

@@ -1,10 +1,9 @@
-//! Fuzzing on a stable compiler: arbitrary bytes go into every reader and decoder, and what must always hold is checked.
+//! Fuzzing on a stable compiler: feeds arbitrary bytes to every reader and decoder, and checks the laws that must always hold.
 //!
-//! A [`Target`] is one way in, with what must hold there (`targets.rs`; of every conversation that was read,
-//! `conversation.rs`). `mutate.rs` makes new inputs of old ones, `explore.rs` runs them and keeps what shows something
-//! new, `minimise.rs` makes a failing input small, `driver.rs` does that for many targets at once. The first inputs are
-//! files in `testkit/fuzz/<target>/` (`seeds.rs`). Targets come from the registries, so a new format or dialect is fuzzed
-//! without a line here.
+//! A [`Target`] is one entry point, with its laws (`targets.rs`; those of every conversation are in `conversation.rs`). `mutate.rs`
+//! makes new inputs from old ones, `explore.rs` runs them and keeps those that show something new, `minimise.rs` makes a failing
+//! input small, `driver.rs` does that for many targets at once. The first inputs are files in `testkit/fuzz/<target>/`
+//! (`seeds.rs`). Targets come from the registries, so a new format or dialect is fuzzed without a change here.
 
 pub mod accounted;
 mod clock;
@@ -43,7 +42,7 @@ const FATES: [Fate; 7] = [
     Fate::ClosedWithBatch,
 ];
 
-/// What is known of the calls of a message, with the place of each: any of `FATES`, but always the same for the same seed.
+/// Fates of the calls in a message, with the position of each: any of `FATES`, but always the same for the same seed.
 #[must_use]
 pub fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
     let calls = message.blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some());
@@ -55,7 +54,7 @@ pub fn fates(message: &Message, index: usize, seed: u8) -> Vec<(usize, Fate)> {
 /// Something that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// What: the same for the same mistake, so that one mistake is told once.
+    /// The broken law, the same for the same mistake, so that each mistake is reported once.
     pub law: String,
     /// With which values.
     pub detail: String,
@@ -69,7 +68,7 @@ impl Broken {
     }
 }
 
-/// What a run showed: kinds of findings, of messages, of refusals. An input that shows something new is worth keeping.
+/// The features of a run: kinds of findings, of messages, of refusals. An input with a new feature is worth keeping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signs(BTreeSet<u64>);
 

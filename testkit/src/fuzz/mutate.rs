@@ -1,6 +1,6 @@
-//! New inputs out of old ones: bytes, lines, tokens and JSON values are flipped, cut, swapped, repeated and mixed.
+//! Makes new inputs from old ones: bytes, lines, tokens and JSON values are flipped, cut, swapped, repeated and mixed.
 //!
-//! Nothing here parses: an input may be anything, and what looks like JSON in it is found by its brackets and quotes.
+//! It does not parse: an input may be anything, and its JSON is found by brackets and quotes.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::random::Random;
 /// No input grows beyond this. Size is the driver's concern: it stretches inputs to see how time grows.
 pub const MOST_BYTES: usize = 12 * 1024;
 
-/// What inputs are made of.
+/// The material for new inputs.
 pub struct Material<'m> {
     /// Other inputs.
     pub pool: &'m [Vec<u8>],
@@ -433,7 +433,7 @@ fn dressed(random: &mut Random, input: &mut Vec<u8>, _: &Material<'_>) {
     }
 }
 
-/// Swaps two stretches; where they overlap, the one takes the place of the other.
+/// Swaps two stretches; if they overlap, one replaces the other.
 fn swap(input: &mut Vec<u8>, a: Range<usize>, b: Range<usize>) {
     let (first, second) = if a.start <= b.start { (a, b) } else { (b, a) };
     let (one, two) = (input[first.clone()].to_vec(), input[second.clone()].to_vec());

@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same for the same seed, on every machine and in every version.
+//! Pseudo-random numbers, the same for the same seed, on every machine and in every version.
 
 /// A source of such numbers.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The source of a seed, for a purpose: the same seed gives other numbers for another purpose.
+    /// The numbers of a seed for a purpose. Another purpose gets other numbers from the same seed.
     #[must_use]
     pub fn new(seed: u64, purpose: &str) -> Self {
         let mut random = Self(seed);
@@ -40,7 +40,7 @@ impl Random {
         &list[self.below(list.len())]
     }
 
-    /// A stretch of something that long, not longer than a limit; empty where there is nothing.
+    /// A stretch of something with this length, not longer than a limit; empty if the length is 0.
     pub fn stretch(&mut self, length: usize, most: usize) -> std::ops::Range<usize> {
         let start = self.below(length);
         // Short stretches are the likelier ones.

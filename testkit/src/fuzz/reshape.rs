@@ -1,11 +1,11 @@
-//! Other shapes of the same conversation: keys get other names, values move deeper or higher, lists become maps. What was said
-//! stays what it was, so a reader of the outcome must still account for every word of it.
+//! Gives a conversation another shape: keys get other names, values move deeper or higher, lists become maps. The texts stay the
+//! same, so a reader of the result must still account for every word.
 
 use serde_json::{Map, Value, map::Entry};
 
 use super::random::Random;
 
-/// What programs call the things of a conversation.
+/// The names that programs use for the parts of a conversation.
 const NAMES: &[&str] = &[
     "role",
     "content",
@@ -57,11 +57,11 @@ const NAMES: &[&str] = &[
     "x3",
 ];
 
-/// Fields that hold what was said.
+/// Fields that contain texts.
 const SPOKEN: &[&str] =
     &["content", "text", "output", "thinking", "refusal", "message", "reasoning_content", "summary"];
 
-/// Makes another shape of a JSON text, or of a file of JSON lines. The same seed gives the same shape.
+/// Gives a JSON text, or a file of JSON lines, another shape. The same seed gives the same shape.
 #[must_use]
 pub fn reshape(text: &str, seed: u64) -> String {
     let mut random = Random::new(seed, "reshape");
@@ -69,7 +69,7 @@ pub fn reshape(text: &str, seed: u64) -> String {
         change(&mut value, &mut random);
         return value.to_string();
     }
-    // All lines together, so that the same change can be made in each.
+    // Treat all lines together, so that each gets the same change.
     let lines: Vec<Result<Value, &str>> =
         text.lines().map(|line| serde_json::from_str(line).map_err(|_| line)).collect();
     let mut whole = Value::Array(lines.iter().filter_map(|line| line.as_ref().ok().cloned()).collect());
@@ -102,7 +102,7 @@ fn change_inside(lines: &mut Value, random: &mut Random) {
     }
 }
 
-/// Makes what was said long enough to be under the law.
+/// Makes texts long enough to be subject to the law.
 fn lengthen(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(lengthen),

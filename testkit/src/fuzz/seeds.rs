@@ -8,7 +8,7 @@ use std::{
 
 use super::{Target, mutate::values};
 
-/// Words that mean something to a reader of JSON or of lines, beside those that the inputs themselves hold.
+/// Words with a meaning for readers of JSON or of lines, in addition to those in the inputs.
 const WORDS: &[&str] = &[
     "{",
     "}",
@@ -48,7 +48,7 @@ const WORDS: &[&str] = &[
 /// A word that is longer is a text.
 const LONGEST_WORD: usize = 32;
 
-/// Where the inputs lie.
+/// The folder of the inputs.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
 }

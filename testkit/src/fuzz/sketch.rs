@@ -1,7 +1,7 @@
-//! Any bytes as a list of messages, without a reader: what no file holds can be drawn up here.
+//! Any bytes as a list of messages, without a reader, to reach lists that no file contains.
 //!
-//! A sketch is read byte by byte, and every byte means something. Letters begin a message, signs add a block to it and
-//! take the next bytes as their choices:
+//! A sketch is read byte by byte, and every byte has a meaning. Letters begin a message, signs add a block to it and take the next
+//! bytes as their choices:
 //!
 //! ```text
 //! u a s d t o     a message of a user, assistant, system, developer, tool, or of an unknown role
@@ -27,12 +27,12 @@ use super::FATES;
 /// More messages say nothing new, and cost time.
 const MOST_MESSAGES: usize = 60;
 
-/// What a sketch holds.
+/// The content of a sketch.
 #[derive(Debug, Default)]
 pub struct Sketch {
     /// The messages.
     pub messages: Vec<Arc<Message>>,
-    /// What is known of their calls.
+    /// The known fates of their calls.
     pub known: Vec<KnownCall>,
     /// Before which messages requests were sent.
     pub sent: Vec<usize>,

@@ -1,4 +1,4 @@
-//! The ways in. One for every format that can be read and every dialect, from the registries, and a few by hand.
+//! The entry points: one for every format that can be read and every dialect, from the registries, and a few by hand.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// Does what the product does with an input, and checks nothing: for measuring.
+    /// Runs the product's own work on an input, without checks, for measuring.
     pub fn work(&self, input: &[u8]) {
         match self {
             Self::Read(format) => read_all(input, Some(format)).iter().flatten().for_each(conversation::work),
@@ -128,7 +128,7 @@ fn read_all(bytes: &[u8], format: Option<&'static Format>) -> Result<Vec<Session
 
 fn read(bytes: &[u8], format: Option<&'static Format>, signs: &mut Signs) -> Result<(), Broken> {
     for dialect in Dialect::all() {
-        // A checker that is given anything at all says what is wrong with it.
+        // A checker returns a verdict on any input.
         for violation in crate::refusals(dialect, bytes) {
             signs.see(("violation", dialect.name(), violation.rule));
         }
@@ -174,7 +174,7 @@ fn in_silence(bytes: &[u8], session: &Session) -> Result<(), Broken> {
     if !session.context.whole_body || !converted.findings.is_empty() {
         return Ok(());
     }
-    // What `serde_json` cannot hold cannot be compared: numbers beyond a float, deep nesting.
+    // Input that `serde_json` cannot represent cannot be compared: numbers beyond a float, deep nesting.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let (Ok(source), Ok(body)) = (
         serde_json::from_slice::<serde_json::Value>(bytes),
@@ -188,7 +188,7 @@ fn in_silence(bytes: &[u8], session: &Session) -> Result<(), Broken> {
     Err(Broken::new(format!("silence {dialect}"), format!("{source}\nbecame\n{body}")))
 }
 
-/// What looks like the format can be read as a stream, too; a file of lines gives the same sessions.
+/// Input that looks like the format can also be read as a stream; a file of lines gives the same sessions.
 fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
     let text = String::from_utf8_lossy(bytes);
     let format = format.or_else(|| sessions::detect(&text));
@@ -207,7 +207,7 @@ fn stream(bytes: &[u8], format: Option<&'static Format>) -> Result<(), Broken> {
         return Ok(());
     }
     let whole = Input::new("fuzz.json", bytes).map_err(Into::into).and_then(|input| reading.read(&input));
-    // Why nothing could be read may be said in other words.
+    // The reason why nothing could be read may be worded differently.
     let entries = |read: Result<Vec<Session>, ReadError>| {
         let entries = |session: &Session| session.to_entries(conversation::NOW);
         read.map(|sessions| sessions.iter().map(entries).collect::<Vec<_>>()).ok()
@@ -234,7 +234,7 @@ fn refusal(error: &ReadError) -> &'static str {
     }
 }
 
-/// A response that comes in pieces of this length: what was shown, and what was received.
+/// A response that arrives in pieces of this length: the text that was shown, and the answer that was received.
 fn received(bytes: &[u8], dialect: Dialect, length: usize) -> (Vec<Delta>, Received) {
     let mut decoder = dialect.wire().decoder();
     let mut deltas = Vec::new();

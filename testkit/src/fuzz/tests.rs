@@ -1,4 +1,4 @@
-//! The fuzzer itself: that it repeats itself, that its mutations stay in bounds, and that each of its laws can be broken.
+//! Tests of the fuzzer itself: it is repeatable, its mutations stay in bounds, and each of its laws can be broken.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

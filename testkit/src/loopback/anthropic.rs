@@ -1,4 +1,4 @@
-//! Anthropic Messages: `thinking` with a signature, `redacted_thinking` now and then, prompt caching, events with names.
+//! Anthropic Messages: `thinking` with a signature, sometimes `redacted_thinking`, prompt caching, named events.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -211,7 +211,7 @@ impl Speaker for Anthropic {
     }
 }
 
-/// What the data of a hidden thought begins with.
+/// The beginning of the data of redacted thinking.
 const REDACTED: &str = "EmwKAhgB";
 
 fn modified(place: &str) -> String {
@@ -230,7 +230,7 @@ fn blocks(content: &Value) -> Vec<Value> {
     }
 }
 
-/// The secret of a block, and the block as it is compared.
+/// The secret of a block, and the block in the form for comparing.
 fn secret(block: &Value) -> Option<(&str, String)> {
     let key = match text(block, "type") {
         "thinking" => text(block, "signature"),
@@ -281,7 +281,7 @@ fn events(whole: &Value, say: &Say) -> Vec<Vec<u8>> {
             }
             "tool_use" => {
                 begun["input"] = json!({});
-                // A text that is no JSON goes out as it is: that is what a cut answer looks like.
+                // A text that is not JSON is sent unchanged: a cut answer looks like that.
                 let arguments = calls.next().map_or("{}", |call| call.arguments.as_str());
                 deltas.push(json!({"type": "input_json_delta", "partial_json": ""}));
                 for piece in streamed(arguments) {

@@ -1,16 +1,16 @@
-//! What the "model" says. The brain that every server has follows from the conversation alone: the last thing a person said
-//! may hold directives, and otherwise it is echoed. A test may use its own brain.
+//! The "model". The default brain depends only on the conversation: the last text of a person may contain directives, and otherwise
+//! it is echoed. A test may use another brain.
 //!
-//! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a
-//! long answer, `read:PATH` the file that `read_file` gets, `change` calls that change files and run commands, `call:NAME` a call of
-//! that tool, `with:JSON` its arguments (without blanks), `length` an answer that runs into its limit.
+//! Directives, as words of the text: `tools:3` three calls at a time, `steps:2` twice, `think` with reasoning, `words:500` a long
+//! answer, `read:PATH` the file for `read_file`, `change` calls that change files and run commands, `call:NAME` a call of that
+//! tool, `with:JSON` its arguments (without blanks), `length` an answer that reaches its limit.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
 
 use super::Service;
 
-/// What is asked of the model: a request, whatever its dialect was.
+/// A request to the model, in any dialect.
 #[derive(Debug, Clone)]
 pub struct Ask {
     /// The service that was asked.
@@ -21,9 +21,9 @@ pub struct Ask {
     pub model: String,
     /// Instructions.
     pub system: String,
-    /// What may be called.
+    /// The tools that may be called.
     pub tools: Vec<Tool>,
-    /// Everything that was said, in order.
+    /// All messages, in order.
     pub said: Vec<PromptMessage>,
     /// Whether the request wants reasoning.
     pub reasoning: bool,
@@ -42,23 +42,23 @@ pub struct Tool {
     pub schema: Value,
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptMessage {
     /// By a person.
     User(String),
     /// By the model.
     Model {
-        /// What it said.
+        /// Its text.
         text: String,
-        /// What it called.
+        /// Its calls.
         calls: Vec<Called>,
     },
     /// By a tool.
     Result {
         /// The id of the call, where the dialect has ids.
         id: String,
-        /// What the tool gave back.
+        /// The tool's output.
         text: String,
     },
 }
@@ -74,14 +74,14 @@ pub struct Called {
     pub arguments: String,
 }
 
-/// What the model says.
+/// The model's answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Say {
-    /// What it thinks, where the dialect can carry that.
+    /// Its reasoning, if the dialect can carry it.
     pub reasoning: Option<String>,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What it calls.
+    /// Its calls.
     pub calls: Vec<Call>,
     /// Why it stops.
     pub stop: Stop,
@@ -104,7 +104,7 @@ pub enum Stop {
     Done,
     /// It ran into the limit of its answer.
     Length,
-    /// It would not go on.
+    /// The model refused to continue.
     Refused,
 }
 
@@ -116,7 +116,7 @@ impl Say {
     }
 }
 
-/// What a person asks of the default brain.
+/// A person's directives for the default brain.
 #[derive(Debug, Default)]
 struct Directives<'a> {
     tools: usize,
@@ -157,7 +157,7 @@ impl<'a> Directives<'a> {
 #[must_use]
 pub fn answer(ask: &Ask) -> Say {
     let last = ask.said.iter().rposition(|said| matches!(said, PromptMessage::User(_)));
-    // What a person said in one go may have come in several pieces.
+    // One text of a person may have arrived in several pieces.
     let first = last.map(|last| {
         ask.said[..last]
             .iter()
@@ -256,7 +256,7 @@ fn call(ask: &Ask, number: usize, wanted: &Directives<'_>) -> Call {
     Call { name: tool.name.clone(), arguments: arguments.to_string() }
 }
 
-/// Something that a schema allows: what is required, and of that the simplest.
+/// A value that a schema allows: its required parts, in the simplest form.
 fn example(schema: &Value, number: usize, depth: usize) -> Value {
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();

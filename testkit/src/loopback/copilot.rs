@@ -1,4 +1,4 @@
-//! GitHub Copilot beside its chat: signing in by a code, exchanging the token, and the headers that it wants.
+//! GitHub Copilot apart from its chat: login by a code, exchanging the token, and the required headers.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Default for Gate {
 pub enum Poll {
     /// The user has not typed it yet.
     Pending,
-    /// The questions come too quickly.
+    /// The polls come too quickly.
     SlowDown,
     /// It is too late.
     Expired,
@@ -43,7 +43,7 @@ pub enum Poll {
     Denied,
 }
 
-/// What the gate remembers.
+/// The state of the gate.
 #[derive(Debug, Default)]
 pub(super) struct Guests {
     asked: usize,
@@ -66,7 +66,7 @@ impl Guests {
     }
 }
 
-/// Hands out a code.
+/// Returns a code.
 pub(super) fn device_code(shared: &Shared, request: &Request) -> Reply {
     if field(request, "client_id").is_none() {
         return Reply::json(404, &json!({"error": "Not Found"}));
@@ -163,7 +163,7 @@ pub(super) fn admits(shared: &Shared, token: &str) -> bool {
     exchanged || shared.config.copilot.direct && guests.knows(token, shared.config.key.as_deref())
 }
 
-/// COP-02 to COP-04: what is wrong with the headers of a request.
+/// COP-02 to COP-04: the faults in the headers of a request.
 pub(super) fn headers(request: &Request, body: Option<&Value>) -> Vec<Objection> {
     let mut found = Vec::new();
     for (name, shown) in
@@ -222,7 +222,7 @@ fn decoded(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What GitHub says: JSON for those who want it, a form otherwise.
+/// GitHub's answer: JSON on request, otherwise a form.
 fn written(request: &Request, said: &Value) -> Reply {
     if request.header("accept").is_some_and(|accept| accept.contains("json")) {
         return Reply::json(200, said);

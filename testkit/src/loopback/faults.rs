@@ -1,4 +1,4 @@
-//! Deliberate faults: answers that break off, stall, never end, or are not answers at all.
+//! Deliberate faults: answers that break off, stall, never end, or are no answers at all.
 
 use std::{collections::VecDeque, str::FromStr, time::Duration};
 
@@ -40,7 +40,7 @@ pub enum Fault {
     },
     /// It takes this long until an answer begins.
     Late(Duration),
-    /// Every byte comes alone, this long after the one before.
+    /// Every byte is sent alone, this long after the previous one.
     Drip(Duration),
     /// It takes this long from each event to the next.
     Slow(Duration),
@@ -54,7 +54,7 @@ pub enum Fault {
     KeepAlive(usize),
     /// A line of this many bytes that says nothing, and then the answer.
     LongLine(usize),
-    /// A page for people, with this status: what a proxy says.
+    /// A web page with this status, as a proxy sends it.
     HtmlPage(u16),
     /// An empty body with status 200.
     Nothing,
@@ -67,7 +67,7 @@ pub enum Fault {
     },
     /// The conversation is too long for the model, in the provider's words.
     ContextLength,
-    /// The key is refused, and the message says what it was.
+    /// The key is refused, and the message repeats it.
     EchoKey,
     /// The provider says that it failed, after this many events of the answer.
     ErrorAfter(usize),
@@ -95,7 +95,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    /// Takes note of a fault that is about bytes, not about what they say.
+    /// Adds a fault that concerns bytes, not their meaning.
     pub fn add(&mut self, fault: &Fault) {
         match fault {
             Fault::CutAfter(bytes) => self.cut = Some((*bytes, Hangup::Close)),
@@ -121,7 +121,7 @@ pub(super) struct Answered<'a> {
     pub key: Option<&'a str>,
 }
 
-/// What is said instead of an answer, if the fault is about that.
+/// The reply in place of an answer, if the fault replaces it.
 pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option<Reply> {
     let Answered { service, dialect, key } = *of;
     let lines = service == Service::Ollama;
@@ -207,7 +207,7 @@ pub(super) fn instead(fault: &Fault, of: &Answered<'_>, reply: &Reply) -> Option
     })
 }
 
-/// What a service sends while it has nothing to say.
+/// The bytes that a service sends to keep a connection open.
 fn sign_of_life(service: Service) -> &'static [u8] {
     match service {
         Service::Ollama => b"\n",

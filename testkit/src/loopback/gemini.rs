@@ -1,4 +1,4 @@
-//! Google Gemini: a `thoughtSignature` on the first call of each step, and now and then on text.
+//! Google Gemini: a `thoughtSignature` on the first call of each step, and sometimes on text.
 //!
 //! As in protocol buffers, a field may be written `functionCall` or `function_call`.
 
@@ -11,7 +11,7 @@ use super::{
     speak::{Answer, Asked, Objection, Speaker, Tokens, object, text},
 };
 
-/// What is written where a call was made elsewhere, as bytes are written in JSON.
+/// The values for a call that was made elsewhere, as bytes in JSON.
 const SENTINELS: [&str; 2] =
     ["c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=", "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv"];
 
@@ -127,7 +127,7 @@ impl Speaker for Gemini {
         let signed = match issuer.dice().as_bytes()[0] % 4 {
             _ if !say.calls.is_empty() || pieces.is_empty() => None,
             0 => None,
-            // The signature comes when all has been said.
+            // The signature comes after all text.
             1 => Some(String::new()),
             _ => pieces.pop(),
         };
@@ -200,7 +200,7 @@ fn framed(chunks: &[Value]) -> Vec<Vec<u8>> {
     chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n").into_bytes()).collect()
 }
 
-/// The same chunks as one list, which is what comes without `alt=sse`.
+/// The same chunks as one list, the form without `alt=sse`.
 pub(super) fn as_list(chunks: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let last = chunks.len().saturating_sub(1);
     let piece = |(number, chunk): (usize, &Vec<u8>)| {

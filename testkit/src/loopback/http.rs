@@ -1,4 +1,4 @@
-//! HTTP/1.1 as far as a provider needs it, by hand: any byte of an answer can be withheld, and a library would not let us.
+//! A hand-written HTTP/1.1 with what a provider needs: any byte of an answer can be withheld, which a library would not allow.
 //!
 //! Requests: keep-alive, `Content-Length` and chunked bodies, `Expect: 100-continue`. Answers: of known length, chunked, or
 //! ended by closing.
@@ -15,7 +15,7 @@ use super::faults::{Hangup, Manner};
 
 /// Longest line of a request's head.
 const LINE: u64 = 64 * 1024;
-/// Largest body: what a store takes, and a little more.
+/// Largest body, in bytes: slightly more than a store accepts.
 const BODY: usize = 300 << 20;
 
 /// A request as it came.
@@ -34,10 +34,10 @@ pub(super) struct Request {
     pub began: Instant,
 }
 
-/// What the client of a request can do. One whose request is not understood can do nothing.
+/// The abilities of a request's client. A client whose request is not understood has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Client {
-    /// Whether it wants to go on with this connection.
+    /// Whether the client keeps the connection open.
     pub keeps_connection: bool,
     /// Whether it understands chunks.
     pub chunks: bool,
@@ -56,7 +56,7 @@ impl Request {
     }
 }
 
-/// What is answered.
+/// The reply to a request.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
     pub status: u16,
@@ -139,10 +139,10 @@ impl Halt {
     }
 }
 
-/// Reads the next request of a connection; none if the client has left.
+/// Reads the next request of a connection; `None` if the client has left.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The fault in the request, in words.
 pub(super) fn read(reader: &mut impl BufRead, writer: &mut TcpStream) -> Result<Option<Request>, String> {
     let first = loop {
         match line(reader)? {
@@ -237,7 +237,7 @@ fn chunked(reader: &mut impl BufRead) -> Result<Vec<u8>, String> {
     }
 }
 
-/// What became of an answer.
+/// The outcome of sending an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
     /// Bytes of the body that went out.
@@ -253,7 +253,7 @@ pub(super) struct Way<'a> {
     pub framing: Framing,
     pub manner: &'a Manner,
     pub halt: &'a Halt,
-    /// Is told how it ended, before the client can know.
+    /// Is called with the outcome before the client can know it.
     pub note: &'a dyn Fn(Sent),
 }
 
@@ -351,7 +351,7 @@ impl Pipe<'_> {
         Ok(true)
     }
 
-    /// Sends some of the body, as far as the manner allows. Whether to go on.
+    /// Sends a part of the body, as far as the manner allows. Returns whether to continue.
     fn piece(&mut self, mut bytes: &[u8]) -> io::Result<bool> {
         while !bytes.is_empty() {
             if self.halt.ended() {

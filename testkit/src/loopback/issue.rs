@@ -1,8 +1,8 @@
 //! Secrets that only their issuer understands: signatures of thinking, encrypted reasoning, signatures of calls.
 //!
-//! Each one is bound to who asked (service, model, account) and to the prefix: everything that the request held before it, in
-//! a spelling that does not depend on how messages were cut or where cache marks are. What comes back is compared with
-//! that: a secret that was never issued, or was altered, moved, or sent by another account, is wrong.
+//! Each one is bound to the asker (service, model, account) and to the prefix: everything in the request before it, in a form that
+//! does not depend on how messages were cut or where cache marks are. A returned secret is compared with that: one that was never
+//! issued, or was altered, moved, or sent by another account, is wrong.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Service;
 
-/// Who asks: what a secret is bound to beside its prefix.
+/// The asker, to which a secret is bound in addition to its prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Asker {
     pub service: Service,
@@ -30,7 +30,7 @@ struct Books {
     bonds: HashMap<String, Bond>,
     /// Which secrets belong to an item or a call, by its id.
     attached: HashMap<String, (Asker, Vec<String>)>,
-    /// Prefixes that were processed before: what a provider's cache holds.
+    /// Prefixes that were processed before, the content of a provider's cache.
     seen: HashMap<Asker, HashSet<blake3::Hash>>,
 }
 
@@ -66,13 +66,13 @@ impl Issued {
     }
 }
 
-/// A secret that came back, and what it came back with.
+/// A returned secret, with its surroundings.
 #[derive(Debug, Clone)]
 pub(super) struct Secret {
     pub key: String,
-    /// What carries it, in its canonical spelling.
+    /// The block that carries it, in canonical form.
     pub block: String,
-    /// What follows it, where that matters.
+    /// The block after it, if that matters.
     pub next: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Secret {
 pub(super) struct Piece {
     /// Its path, such as `messages.3.content.0`.
     pub place: String,
-    /// What it says, in its canonical spelling; none if it may be left out.
+    /// Its content, in canonical form; `None` if it may be left out.
     pub feed: Option<String>,
     pub secret: Option<Secret>,
 }
@@ -93,16 +93,16 @@ impl Piece {
     }
 }
 
-/// What is wrong with a secret that came back.
+/// The fault in a returned secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
     Unknown,
     Altered,
     /// It was issued to another model, account or service.
     Foreign,
-    /// What comes before it has changed.
+    /// The content before it has changed.
     Moved,
-    /// What follows it is not what followed it.
+    /// The content after it has changed.
     Bereft,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Wrong {
     pub why: Why,
 }
 
-/// What was found by reading a request.
+/// The result of reading a request.
 #[derive(Debug)]
 pub(super) struct Walk {
     pub trail: Trail,
@@ -140,7 +140,7 @@ impl Trail {
     }
 }
 
-/// Reads a request from its beginning and compares every secret in it with what was issued.
+/// Reads a request from its beginning and compares every secret in it with the issued ones.
 pub(super) fn walk(issued: &Issued, asker: &Asker, pieces: &[Piece]) -> Walk {
     let mut books = issued.books();
     let mut seen = books.seen.remove(asker).unwrap_or_default();
@@ -172,7 +172,7 @@ pub(super) fn walk(issued: &Issued, asker: &Asker, pieces: &[Piece]) -> Walk {
     walk
 }
 
-/// Writes an answer to a request: issues what is to be issued, and makes ids.
+/// Writes an answer to a request: issues secrets, and makes ids.
 pub(super) struct Issuer<'a> {
     pub issued: &'a Issued,
     pub asker: &'a Asker,
@@ -185,7 +185,7 @@ impl<'a> Issuer<'a> {
         Self { issued, asker, trail, count: 0 }
     }
 
-    /// Bytes that follow from everything so far and from who asks. Never the same twice in one answer.
+    /// Bytes that depend on everything so far and on the asker. They never repeat within one answer.
     pub fn dice(&mut self) -> blake3::Hash {
         self.count += 1;
         let mut hasher = self.trail.0.clone();
@@ -211,7 +211,7 @@ impl<'a> Issuer<'a> {
         id
     }
 
-    /// A secret of this many bytes, in base64. Whatever carries it has to be given to [`Self::bind`].
+    /// A secret of this many bytes, in base64. The block that carries it must be passed to [`Self::bind`].
     pub fn secret(&mut self, content: &str, length: usize) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.dice().as_bytes());
@@ -253,12 +253,12 @@ impl<'a> Issuer<'a> {
     }
 }
 
-/// JSON with its keys in order and without white space: what means the same is spelled the same.
+/// JSON with sorted keys and without white space, so that equal values have equal texts.
 pub(super) fn canonical(value: &Value) -> String {
     sorted(value, &|_| true).to_string()
 }
 
-/// The same, without some fields, at any depth.
+/// Canonical JSON without some fields, at any depth.
 pub(super) fn canonical_without(value: &Value, left_out: &[&str]) -> String {
     sorted(value, &|name| !left_out.contains(&name)).to_string()
 }

@@ -1,4 +1,4 @@
-//! The one HTTP server under every fake: it accepts connections, reads requests and sends what a handler answers.
+//! The HTTP server of every fake: it accepts connections, reads requests and sends a handler's answers.
 
 use std::{
     io::{self, BufReader},
@@ -17,7 +17,7 @@ use super::{
 /// Requests are as deep as a checker lets them be.
 const STACK: usize = 32 << 20;
 
-/// Decides what is answered.
+/// Decides the answers.
 pub(super) trait Handler: Send + Sync + 'static {
     /// How streams are delimited.
     fn framing(&self) -> Framing;
@@ -25,10 +25,10 @@ pub(super) trait Handler: Send + Sync + 'static {
     /// The number of the request, its answer, and in what manner that is sent.
     fn answer(&self, request: Request) -> Answered;
 
-    /// Is told what became of the answer to a request, before the client can know.
+    /// Is called with the outcome of an answer before the client can know it.
     fn note(&self, number: usize, sent: Sent);
 
-    /// Is told that a request is done.
+    /// Is called when a request is done.
     fn end(&self, number: usize);
 }
 

@@ -1,9 +1,10 @@
 //! A provider on this machine that speaks every provider's own API, and is stricter than any of them.
 //!
-//! A real HTTP server on 127.0.0.1 (`listen.rs`, `http.rs`). [`scripted`] answers from the same server as a test tells it. What the "model" says follows from the conversation ([`brain`]), or from what a
-//! test says. Every request is judged by the strict checker of its dialect, and whatever the model signed or encrypted must
-//! come back as it was, where it was (`issue.rs`). What is wrong is answered with the provider's own words and written down:
-//! a test asserts that [`Loopback::violations`] is empty. Answers can be made to fail in every way ([`Fault`]).
+//! A real HTTP server on 127.0.0.1 (`listen.rs`, `http.rs`). [`scripted`] uses the same server for answers that a test writes. The
+//! "model's" answers depend on the conversation ([`brain`]), or on the test. The strict checker of its dialect judges every
+//! request, and everything that the model signed or encrypted must come back unchanged, at the same place (`issue.rs`). Faults are
+//! answered with the provider's own words and recorded: a test asserts that [`Loopback::violations`] is empty. Answers can be made
+//! to fail in every way ([`Fault`]).
 //!
 //! ```
 //! use testkit::loopback::{Config, Fault, Loopback, Service};
@@ -122,10 +123,10 @@ impl FromStr for Service {
     }
 }
 
-/// Decides what the model says.
+/// Decides the model's answers.
 pub type Brain = Arc<dyn Fn(&Ask) -> Say + Send + Sync>;
 
-/// Is told of every request when it has been answered.
+/// Is called with every request after it was answered.
 pub type Log = Arc<dyn Fn(&Heard) + Send + Sync>;
 
 /// How a server behaves.
@@ -137,11 +138,11 @@ pub struct Config {
     pub key: Option<String>,
     /// The models that there are; without any, every name is good that does not say `no-such`.
     pub models: Vec<String>,
-    /// What the model says.
+    /// The model's answers.
     pub brain: Brain,
-    /// What was issued before, perhaps by a server that is gone.
+    /// Secrets that were issued before, perhaps by a server that has ended.
     pub issued: Issued,
-    /// DS-01: whether DeepSeek wants the reasoning beside calls back.
+    /// DS-01: whether DeepSeek requires the reasoning next to calls back.
     pub reasoning_required: bool,
     /// How streams are delimited.
     pub framing: Framing,
@@ -149,7 +150,7 @@ pub struct Config {
     pub copilot: Gate,
     /// The port; 0 is any that is free.
     pub port: u16,
-    /// Is told of every request.
+    /// Is called with every request.
     pub log: Option<Log>,
 }
 
@@ -179,7 +180,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// A request that came, and what was answered.
+/// A request, and its answer.
 #[derive(Debug, Clone)]
 pub struct Heard {
     /// Its number, from 0.
@@ -200,7 +201,7 @@ pub struct Heard {
     pub status: u16,
     /// The body that was meant to be answered.
     pub answer: Arc<[u8]>,
-    /// What the model said, if it was asked.
+    /// The model's answer, if it was asked.
     pub say: Option<Say>,
     /// How much of the answer went out.
     pub sent: usize,
@@ -254,7 +255,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The requests so far. Numbers go on when it is emptied.
+/// The requests so far. Numbering continues after it is emptied.
 #[derive(Default)]
 struct Diary {
     next: usize,
@@ -267,7 +268,7 @@ impl Diary {
     }
 }
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 struct Shared {
     config: Config,
     plan: Mutex<faults::Plan>,
@@ -332,7 +333,7 @@ impl Loopback {
         format!("http://{}", self.address)
     }
 
-    /// The address that a client of this service is pointed at: what its own configuration calls the base URL.
+    /// The address for a client of this service: the base URL in the client's own configuration.
     #[must_use]
     pub fn base(&self, service: Service) -> String {
         route::base(&self.url(), service)
@@ -350,19 +351,19 @@ impl Loopback {
         locked(&self.shared.violations).clone()
     }
 
-    /// What was issued, for another server.
+    /// The issued secrets, for another server.
     #[must_use]
     pub fn issued(&self) -> Issued {
         self.shared.config.issued.clone()
     }
 
-    /// Forgets the requests and what was wrong with them, so that a long test does not keep them all.
+    /// Forgets the requests and their faults, so that a long test does not keep them all.
     pub fn forget(&self) {
         locked(&self.shared.heard).heard.clear();
         locked(&self.shared.violations).clear();
     }
 
-    /// The next answer goes wrong so; after that, the next one that was said.
+    /// Makes the next answer fail in this way; later calls queue further faults.
     pub fn fault(&self, fault: Fault) {
         self.faults(vec![fault]);
     }
@@ -387,12 +388,12 @@ impl Loopback {
         locked(&self.shared.plan).clear();
     }
 
-    /// No token of Copilot is good any more.
+    /// Makes all tokens of Copilot invalid.
     pub fn expire_tokens(&self) {
         self.shared.guests().expire();
     }
 
-    /// Ends all connections and listens no more. What was heard and issued stays.
+    /// Ends all connections and stops listening. Requests and secrets are kept.
     pub fn stop(&mut self) {
         self.running = None;
     }
@@ -400,7 +401,7 @@ impl Loopback {
     /// Listens again, at the same address.
     ///
     /// # Errors
-    /// If another process uses the port by now.
+    /// If another process now uses the port.
     pub fn restart(&mut self) -> io::Result<()> {
         self.stop();
         self.running = Some(Listening::start(self.address.port(), Arc::clone(&self.shared))?);

@@ -110,7 +110,7 @@ pub(super) fn one(service: Service, name: &str) -> Value {
     }
 }
 
-/// What Ollama tells about one model.
+/// Ollama's description of one model.
 pub(super) fn shown(name: &str) -> Value {
     let row = one(Service::Ollama, name);
     json!({

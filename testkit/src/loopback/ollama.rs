@@ -1,4 +1,4 @@
-//! Ollama's `/api/chat`: one JSON object a line, `thinking` in the open, nothing signed.
+//! Ollama's `/api/chat`: one JSON object per line, `thinking` in plain text, no signatures.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl Speaker for Ollama {
 
     fn answer(&self, ask: &Ask, say: &Say, mut issuer: Issuer<'_>, tokens: Tokens) -> Answer {
         let mut message = json!({"role": "assistant", "content": say.text});
-        // Models that can think do, unless they are told not to.
+        // Models that can reason do so, unless the request forbids it.
         if let Some(thought) = say.reasoning.as_ref().filter(|_| thinks(&ask.body) != Some(false)) {
             message["thinking"] = json!(thought);
         }
@@ -131,7 +131,7 @@ impl Speaker for Ollama {
     }
 }
 
-/// Whether the request wants thoughts, if it says anything about that.
+/// Whether the request wants reasoning; `None` if it does not say.
 fn thinks(body: &Value) -> Option<bool> {
     match &body["think"] {
         Value::Null => None,

@@ -1,7 +1,7 @@
-//! Chat Completions, as OpenAI and the services that resemble it speak it.
+//! Chat Completions of OpenAI and similar services.
 //!
-//! Where they differ: OpenRouter has `reasoning_details` that must come back as they were, DeepSeek `reasoning_content`,
-//! Mistral short ids and calls in one piece, Copilot a first chunk without choices, Groq refuses fields that it does not know.
+//! Their differences: OpenRouter has `reasoning_details` that must come back unchanged, DeepSeek `reasoning_content`, Mistral short
+//! ids and calls in one piece, Copilot a first chunk without choices; Groq refuses unknown fields.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::{
     speak::{Answer, Asked, Objection, Speaker, Tokens, event, list, seconds, text, text_of},
 };
 
-/// The dialect; Mistral's is another one, spoken the same way.
+/// The dialect. Mistral's is a different one with the same protocol.
 pub(super) struct Chat(pub Dialect);
 
 impl Speaker for Chat {
@@ -102,7 +102,7 @@ impl Speaker for Chat {
         found
     }
 
-    /// DS-01: what was thought before a call comes back with it.
+    /// DS-01: reasoning before a call must come back with the call.
     fn missing(&self, asked: &Asked<'_>, issued: &Issued, asker: &Asker) -> Vec<Objection> {
         if !asked.reasoning_required || asked.body["thinking"]["type"] == "disabled" {
             return Vec::new();

@@ -1,6 +1,6 @@
-//! OpenAI Responses: items, `reasoning` with `encrypted_content` for those who ask for it, events with sequence numbers.
+//! OpenAI Responses: items, `reasoning` with `encrypted_content` on request, events with sequence numbers.
 //!
-//! Nothing is stored, whatever `store` says: what a request does not hold is not there.
+//! Nothing is stored, whatever `store` says: the server only knows what a request contains.
 
 use rejoin_formats::Dialect;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Speaker for Responses {
                         name: text(&item, "name").to_owned(),
                         arguments: text(&item, "arguments").to_owned(),
                     };
-                    // What the model said and called in one response is one thing that it said.
+                    // The text and the calls of one response are one message.
                     match said.last_mut() {
                         Some(PromptMessage::Model { calls, .. }) => calls.push(call),
                         _ => said.push(PromptMessage::Model { text: String::new(), calls: vec![call] }),
@@ -235,7 +235,7 @@ fn items(body: &Value) -> Vec<Value> {
     }
 }
 
-/// An item, canonical: without ids, states and what is noted beside its text.
+/// An item in canonical form: without ids, states and notes beside its text.
 fn spelled(item: &Value) -> String {
     let mut item = item.clone();
     item["type"] = json!(kind(&item));

@@ -1,4 +1,4 @@
-//! How each service says no: its own words in its own shape.
+//! The refusals of each service: its own words in its own shape.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(super) enum Cause {
     /// There is nothing at that address.
     NoPath(String),
     ContextLength,
-    /// Whatever this status means.
+    /// Any reason with this status.
     Status(u16),
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Cause {
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
     cause: Cause,
-    /// What it says, if that differs from what is usually said.
+    /// The message, if it differs from the usual one.
     words: Option<String>,
     param: Option<String>,
     code: Option<&'static str>,
@@ -78,7 +78,7 @@ impl Refusal {
             Service::Ollama => json!({"error": words}),
             Service::Mistral => mistral(status, &words, &self.cause),
             Service::OpenRouter => openrouter(status, &words, &self.cause),
-            // What its own gate says is no JSON.
+            // The gate's own messages are not JSON.
             Service::Copilot if matches!(self.cause, Cause::NoKey | Cause::WrongKey) => {
                 return Reply::text(status, "text/plain; charset=utf-8", format!("{words}\n"));
             }

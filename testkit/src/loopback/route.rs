@@ -1,15 +1,15 @@
-//! Which address means what.
+//! Maps addresses to operations.
 
 use super::{Service, http::Request};
 
-/// What is wanted.
+/// The requested operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Chat,
     Responses,
     Messages,
     OllamaChat,
-    /// Of this model, streamed or not.
+    /// An answer of this model, streamed or not.
     Generate {
         model: String,
         stream: bool,
@@ -17,7 +17,7 @@ pub(super) enum Op {
     Models,
     /// One model.
     Model(String),
-    /// What Ollama tells about a model.
+    /// Ollama's description of a model.
     Show,
     /// A line for clients that check whether the server runs.
     Alive(&'static str),
@@ -26,7 +26,7 @@ pub(super) enum Op {
     Exchange,
 }
 
-/// What clients of a service are told that its address is.
+/// The address that clients of a service get.
 pub(super) fn base(url: &str, service: Service) -> String {
     let path = match service {
         Service::OpenAi => "/openai/v1",
@@ -43,7 +43,7 @@ pub(super) fn base(url: &str, service: Service) -> String {
     format!("{url}{path}")
 }
 
-/// Whose API a request is for, and what it wants; nothing if there is nothing at that address.
+/// The service and the operation of a request; `None` if the address has none.
 pub(super) fn route(plays: Option<Service>, request: &Request) -> (Service, Option<Op>) {
     let (named, path) = match request.path.trim_start_matches('/').split_once('/') {
         Some((first, rest)) => match first.parse::<Service>() {

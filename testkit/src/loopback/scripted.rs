@@ -1,7 +1,6 @@
-//! A server that answers as it is told, whatever it is asked, and notes what it was asked.
+//! A server that gives scripted answers to any request, and records the requests.
 //!
-//! The loopback provider next door understands what it is asked and answers soundly. This one is for answers that no sound
-//! provider gives.
+//! The loopback provider understands requests and answers soundly. This server is for answers that no sound provider gives.
 
 use std::{
     borrow::Cow,
@@ -17,7 +16,7 @@ use super::{
     locked,
 };
 
-/// What the server was asked.
+/// A request to the server.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Method and path.
@@ -124,7 +123,7 @@ impl Answer {
     }
 }
 
-/// The answers of a server, and what it was asked.
+/// The answers of a server, and the requests to it.
 struct Script<A> {
     answer: A,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -153,7 +152,7 @@ impl<A: Fn(&Asked) -> Answer + Send + Sync + 'static> Handler for Script<A> {
 
 /// A server on this machine. Its answers come in order, the last one again and again. It ends when it is dropped.
 pub struct Server {
-    /// Where it is.
+    /// The address of the server.
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     _listening: Listening,
@@ -173,7 +172,7 @@ impl Server {
         })
     }
 
-    /// One that looks at what it is asked.
+    /// A server whose answers depend on the request.
     ///
     /// # Panics
     /// If there is no free port.
@@ -184,7 +183,7 @@ impl Server {
         Self { url: format!("http://{}", listening.address), asked, _listening: listening }
     }
 
-    /// What it was asked so far.
+    /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         locked(&self.asked).clone()
     }

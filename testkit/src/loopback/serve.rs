@@ -1,4 +1,4 @@
-//! From a request to an answer: who asks, whether the request is sound, what the model says, what goes wrong.
+//! From a request to an answer: who asks, whether the request is sound, the model's answer, and the fault.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -209,7 +209,7 @@ impl<'a> Turn<'a> {
         Ok((reply, say))
     }
 
-    /// Writes down what is wrong with the request.
+    /// Records the faults of the request.
     fn object(&self, found: Vec<Objection>) {
         let mut violations = locked(&self.shared.violations);
         violations.extend(found.into_iter().map(|Objection { rule, place, message }| Violation {
@@ -267,7 +267,7 @@ impl<'a> Turn<'a> {
 
     fn models(&self, op: &Op) -> Reply {
         let config = &self.shared.config;
-        // OpenRouter tells everybody what it has.
+        // OpenRouter lists its models for everyone.
         if self.service != Service::OpenRouter
             && let Err(refusal) = self.account()
         {

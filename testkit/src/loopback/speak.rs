@@ -1,4 +1,4 @@
-//! What each dialect of the server can do: read a request, say what is wrong with it beyond its shape, write an answer.
+//! The abilities of each dialect of the server: reading a request, finding faults beyond its shape, writing an answer.
 
 use rejoin_formats::Dialect;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) struct Asked<'a> {
     pub model: String,
     pub stream: bool,
     pub body: &'a Value,
-    /// Whether reasoning beside calls must come back (DS-01).
+    /// Whether the reasoning next to calls must come back (DS-01).
     pub reasoning_required: bool,
 }
 
@@ -74,19 +74,19 @@ pub(super) trait Speaker: Sync {
     fn stream_type(&self) -> &'static str {
         "text/event-stream; charset=utf-8"
     }
-    /// What is asked of the model.
+    /// The request to the model.
     fn ask(&self, asked: &Asked<'_>) -> Ask;
-    /// The request in pieces, canonical, in order: what secrets are bound to.
+    /// The request in canonical pieces, in order, to which secrets are bound.
     fn pieces(&self, body: &Value) -> Vec<Piece>;
-    /// What a request must have besides its messages.
+    /// The fields that a request must have besides its messages.
     fn required(&self, asked: &Asked<'_>) -> Vec<Objection>;
-    /// What should have come back and did not.
+    /// Reasoning that should have come back but did not.
     fn missing(&self, _: &Asked<'_>, _: &Issued, _: &Asker) -> Vec<Objection> {
         Vec::new()
     }
     /// The provider's words for a secret that must not be there.
     fn wrong(&self, wrong: &Wrong, body: &Value) -> Objection;
-    /// Writes the answer, and issues what is to be issued.
+    /// Writes the answer, and issues its secrets.
     fn answer(&self, ask: &Ask, say: &Say, issuer: Issuer<'_>, tokens: Tokens) -> Answer;
 }
 
@@ -123,7 +123,7 @@ pub(super) fn seconds() -> i64 {
     now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or_default())
 }
 
-/// Arguments as an object; what is none becomes an empty one.
+/// Arguments as an object; other values become an empty one.
 pub(super) fn object(arguments: &str) -> Value {
     serde_json::from_str(arguments).ok().filter(Value::is_object).unwrap_or_else(|| serde_json::json!({}))
 }

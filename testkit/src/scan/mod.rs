@@ -1,9 +1,9 @@
-//! Inspects a finished request body without any code of the product: which tokens are where, and what a provider
-//! sees in which order.
+//! Inspects a finished request body without any code of the product: the positions of tokens, and the order in which a provider
+//! sees them.
 //!
-//! Each dialect has its own walk, which takes a body apart into pieces: a role, the call that the piece belongs to, and the JSON.
-//! Roles are named as OpenAI Chat names them. Gemini and Ollama pair calls and results by position; there the walk makes
-//! up an id for each place, such as `#3.1` for the second call of the fourth message.
+//! Each dialect has its own walk, which splits a body into pieces: a role, the call that the piece belongs to, and the JSON. Roles
+//! have the names of OpenAI Chat. Gemini and Ollama pair calls and results by position; for them the walk makes up an id for each
+//! position, such as `#3.1` for the second call of the fourth message.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub fn tokens(body: &str, dialect: &str) -> Vec<Found> {
     let body = parse(body);
     let mut found = Vec::new();
     for piece in system(&body, dialect).into_iter().chain(pieces(&body, dialect)) {
-        // Words of the conversation do not belong beside the content.
+        // Texts of the conversation do not belong next to the content.
         if !piece.beside {
             collect(&piece, &mut found);
         }
@@ -37,8 +37,7 @@ pub fn tokens(body: &str, dialect: &str) -> Vec<Found> {
     found
 }
 
-/// The role and the JSON of every block of a dialect's body, in order, without cache marks. What the system says is not
-/// among them.
+/// The role and the JSON of every block of a dialect's body, in order, without cache marks and without the system prompt.
 ///
 /// # Panics
 /// If the body is not JSON, or the dialect is unknown.
@@ -58,7 +57,7 @@ pub fn blocks(body: &str, dialect: &str) -> Vec<(String, String)> {
             value = value["content"].take();
         }
         if !value.is_null() && value.get("cachePoint").is_none() {
-            // What carries its id beside it is another block with another id.
+            // A block with its id next to it is a different block if the id differs.
             let id = piece.call_id.filter(|id| !id.starts_with('#')).unwrap_or_default();
             blocks.push((piece.role, format!("{id} {value}").trim_start().to_owned()));
         }
@@ -106,7 +105,7 @@ impl<'b> Piece<'b> {
     }
 }
 
-/// What the field of the system says, whichever spelling it has.
+/// The text of the system field, in any of its spellings.
 fn system<'b>(body: &'b Value, dialect: &str) -> Vec<Piece<'b>> {
     let fields: &[&str] = match dialect {
         "anthropic" | "bedrock" => &["system"],
@@ -129,7 +128,7 @@ fn pieces<'b>(body: &'b Value, dialect: &str) -> Vec<Piece<'b>> {
     }
 }
 
-/// OpenAI Chat, Anthropic, Mistral and Ollama: content, and calls beside it.
+/// OpenAI Chat, Anthropic, Mistral and Ollama: content, and calls next to it.
 fn chat_messages<'b>(messages: &'b [Value], positions: &mut Option<Positions>) -> Vec<Piece<'b>> {
     let mut pieces = Vec::new();
     for (index, message) in messages.iter().enumerate() {
@@ -179,7 +178,7 @@ fn response_item(item: &Value) -> Piece<'_> {
         // The whole input as one text.
         (None, None) if item.is_string() => "user",
         (None, Some("mcp_approval_response")) => "user",
-        // What the provider answered to itself.
+        // Calls that the provider answered itself.
         (None, Some("program" | "program_output" | "mcp_list_tools" | "mcp_approval_request")) => "assistant",
         (None, Some("tool_search_output")) if item["call_id"].is_null() => "assistant",
         (None, Some(kind)) if kind.ends_with("_output") => "tool",

@@ -1,5 +1,5 @@
-//! Agents that resume what rejoin put where they look. Each is run for one turn with a provider on this machine, and what it
-//! sends there is held against the session.
+//! Agents that resume sessions which rejoin put in their place. Each runs one turn with a provider on this machine, and its request
+//! is compared with the session.
 
 use std::{
     fs::{self, File},
@@ -21,39 +21,39 @@ use crate::run::patiently;
 /// What an agent is asked after resuming.
 pub const PROMPT: &str = "go on";
 
-/// A turn takes half a second; an agent that waits for something would wait forever.
+/// A turn takes half a second, but an agent that waits for something would wait for ever.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that resumes sessions.
 pub trait Agent {
-    /// The format of its sessions.
+    /// The format of the agent's sessions.
     const FORMAT: &'static str;
-    /// The variable that names its folder.
+    /// The variable that names the agent's folder.
     const VARIABLE: &'static str;
-    /// The dialect of its requests.
+    /// The dialect of the agent's requests.
     const DIALECT: &'static str;
-    /// Where a session that is written by hand lies in its folder, and the session's id.
+    /// The place of a hand-written session in the agent's folder, and the session's id.
     const BY_HAND: (&'static str, &'static str);
 
-    /// What to call it, with its version.
+    /// The agent's name and version.
     fn name(&self) -> String;
 
-    /// Sessions written by hand, and whether nothing is wrong with them: someone says "hello", the model says "good bye".
+    /// Hand-written sessions, and whether each is sound: the user says "hello", the model says "good bye".
     fn by_hand(&self) -> Vec<(bool, String)>;
 
-    /// Resumes a session that lies in a folder and asks for one turn.
+    /// Resumes a session that is in a folder and requests one turn.
     fn resume(&self, home: &Path, session: &Installed, said: &[ExpectedText]) -> Result<Turn>;
 
-    /// What else is wrong with a session that was resumed.
+    /// A further check of a session after it was resumed.
     fn afterwards(&self, _: &Path, _: &Installed, _: &Conversation) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// A request without the fields that no other client sends.
+    /// A request without the fields that only this client sends.
     fn plain(&self, request: &str) -> Result<String>;
 }
 
-/// What came of resuming a session.
+/// The outcome of resuming a session.
 pub struct Turn {
     pub problems: Vec<String>,
     pub request: Option<String>,
@@ -61,12 +61,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A session that was not even tried.
+    /// A session that the agent did not even try.
     pub fn refused(problem: String) -> Self {
         Self { problems: vec![problem], request: None, stderr: String::new() }
     }
 
-    /// Runs an agent for one turn. `problems` looks at the request that it made.
+    /// Runs an agent for one turn. `problems` checks its request.
     pub fn run(
         name: &str,
         home: &Path,
@@ -103,8 +103,7 @@ impl Turn {
     }
 }
 
-/// Has an agent resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
-/// writes.
+/// Makes an agent resume hand-written sessions, so that an agent that accepts everything is noticed, and then all of rejoin's.
 pub fn ask(agent: &impl Agent, work: &Path, given: Option<&Given>) -> Result<Verdict> {
     let mut verdict =
         Verdict { peer: agent.name(), what: "conversations", by_hand: 0, given: 0, failures: Vec::new() };
@@ -173,7 +172,7 @@ fn resumed<A: Agent>(
     Ok(judged)
 }
 
-/// A new home for the agent, with a folder to work in.
+/// A new home folder for the agent, with a working folder.
 pub fn fresh_home(work: &Path) -> Result<std::path::PathBuf> {
     let home = work.join("home");
     if home.exists() {

@@ -1,4 +1,4 @@
-//! Claude Code resumes what rejoin put where it looks, and sends every message on.
+//! Claude Code resumes sessions that rejoin put in its place, and sends every message on.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +23,7 @@ impl Agent for ClaudeCode {
     const FORMAT: &'static str = "claude-code";
     const VARIABLE: &'static str = "CLAUDE_CONFIG_DIR";
     const DIALECT: &'static str = "anthropic";
-    // A session is found in any project.
+    // Claude Code finds a session in any project.
     const BY_HAND: (&'static str, &'static str) =
         ("projects/-p/0194f3a2-0000-4000-8000-00000000c0de.jsonl", "0194f3a2-0000-4000-8000-00000000c0de");
 
@@ -31,7 +31,7 @@ impl Agent for ClaudeCode {
         format!("Claude Code {}", install::CLAUDE_CODE)
     }
 
-    /// A sound transcript must pass; what Claude Code leaves out or makes up must be noticed.
+    /// A sound transcript must pass; anything that Claude Code leaves out or adds must be noticed.
     fn by_hand(&self) -> Vec<(bool, String)> {
         let user = json!({"role": "user", "content": "hello"});
         let call =
@@ -44,7 +44,7 @@ impl Agent for ClaudeCode {
             (false, by_hand(true, &[&user, &call, &reply])),
             (false, by_hand(true, &[&user, &result, &reply])),
             (false, by_hand(true, &[&reply, &user])),
-            // Without links only the last message is sent.
+            // Without links, Claude Code sends only the last message.
             (false, by_hand(false, &[&user, &call, &result, &reply])),
         ]
     }
@@ -76,7 +76,7 @@ fn answer(block: &Value) -> Value {
         "stop_reason": null, "stop_sequence": null})
 }
 
-/// The least that Claude Code takes for a transcript.
+/// The smallest transcript that Claude Code accepts.
 fn by_hand(linked: bool, messages: &[&Value]) -> String {
     let uuid = |number: usize| format!("0194f3a2-0000-4000-8000-{number:012}");
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The Codex CLI resumes what rejoin put where it looks, sends it on word for word, and lists it under its title.
+//! The Codex CLI resumes sessions that rejoin put in its place, sends them on word for word, and lists them under their titles.
 
 use std::{
     fs,
@@ -38,7 +38,7 @@ impl Agent for Codex {
         format!("Codex CLI {}", install::CODEX)
     }
 
-    /// A sound rollout must pass; what Codex would mend in silence must be noticed.
+    /// A sound rollout must pass; anything that Codex would silently repair must be noticed.
     fn by_hand(&self) -> Vec<(bool, String)> {
         let user = message("user", "input_text", "hello");
         let reply = message("assistant", "output_text", "good bye");
@@ -75,7 +75,7 @@ impl Agent for Codex {
         })
     }
 
-    /// Codex has to list the session, under the first words of a person.
+    /// Codex must list the session under the first words of the user.
     fn afterwards(&self, home: &Path, session: &Installed, source: &Conversation) -> Result<Option<String>> {
         let Some(answer) = self.asks(home, "thread/list")? else {
             return Ok(Some("Codex did not list its sessions".into()));
@@ -89,7 +89,7 @@ impl Agent for Codex {
         Ok((!fits).then(|| format!("Codex lists it as {preview:?} instead of {title:?}")))
     }
 
-    /// Without the fields that Codex adds for its own provider.
+    /// The request without the fields that Codex adds for its own provider.
     fn plain(&self, request: &str) -> Result<String> {
         let mut body: Value = serde_json::from_str(request).context("a request of Codex")?;
         for item in body["input"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -100,7 +100,7 @@ impl Agent for Codex {
 }
 
 impl Codex {
-    /// Codex with this home, without access to anything outside.
+    /// Codex with this home folder, without access to anything outside.
     fn command(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.0);
         command
@@ -112,7 +112,7 @@ impl Codex {
         command
     }
 
-    /// Asks the server of Codex a question without parameters.
+    /// Sends a request without parameters to the server of Codex.
     fn asks(&self, home: &Path, method: &str) -> Result<Option<Value>> {
         let mut child = self
             .command(home)
@@ -155,7 +155,7 @@ impl Codex {
              sandbox_mode = \"read-only\"\ncheck_for_update_on_startup = false\n"
         );
         if name == "openai" {
-            // Built in, so it cannot be described; but it can be sent elsewhere.
+            // It is built in, so it cannot be configured, but its address can be replaced.
             config.push_str(&format!("openai_base_url = {url:?}\n"));
         } else {
             config.push_str(&format!(
@@ -172,7 +172,7 @@ fn message(role: &str, kind: &str, text: &str) -> Value {
     json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
 }
 
-/// The least that Codex takes for a rollout.
+/// The smallest rollout that Codex accepts.
 fn by_hand(provider: Option<&str>, items: &[&Value]) -> String {
     let time = "2026-11-15T12:00:00.000Z";
     let mut meta = json!({

@@ -1,5 +1,5 @@
-//! What is handed to the peers: the fixtures, some conversations that are broken in ways of their own, and mutations of all
-//! of them. And what people and models said in them.
+//! The inputs of the peers: the fixtures, some conversations with further faults, and mutations of all of them; and the texts that
+//! must not get lost.
 
 use std::{
     fs,
@@ -21,12 +21,12 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Whether it is a session of an agent, whose instructions are not for another agent.
+    /// Whether it is a session of an agent, whose instructions do not fit another agent.
     pub fn is_of_an_agent(&self) -> bool {
         AGENTS.contains(&&*self.format)
     }
 
-    /// The title in a list: how the first user message begins, if there is one.
+    /// The title in a list: the beginning of the first user message, if there is one.
     pub fn title(&self) -> Option<String> {
         if self.is_of_an_agent() {
             return Some(SESSION_TITLE.to_owned());
@@ -36,7 +36,7 @@ impl Conversation {
     }
 }
 
-/// Who said a text.
+/// The author of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
     User,
@@ -52,10 +52,10 @@ pub struct ExpectedText {
     pub text: String,
 }
 
-/// The texts that are missing from what was sent: they must come in order under their own speaker; instructions anywhere.
+/// The texts that are missing from the request: they must come in order, each under its own speaker; instructions may be anywhere.
 pub fn lost(said: &[ExpectedText], sent: &[(Speaker, &str)]) -> Vec<String> {
     let mut problems = Vec::new();
-    // Where the last text was found: which one, and how far in it.
+    // The position of the last text that was found: its index, and the offset in it.
     let (mut place, mut offset) = (0, 0);
     for ExpectedText { speaker, text } in said {
         if *speaker == Speaker::Instruction {
@@ -78,10 +78,10 @@ pub fn lost(said: &[ExpectedText], sent: &[(Speaker, &str)]) -> Vec<String> {
     problems
 }
 
-/// Dialects whose bodies rejoin writes and does not read.
+/// Dialects whose bodies rejoin writes but does not read.
 const ONLY_WRITTEN: &[&str] = &["bedrock", "mistral", "ollama"];
 
-/// Sessions of agents, which put their own texts before and between those of the user.
+/// Sessions of agents that put their own texts before and between those of the user.
 const AGENTS: &[&str] = &["codex", "claude-code"];
 
 /// The fixtures of every dialect that is read, the example, and states that no fixture has (`xtask/peers`).
@@ -98,7 +98,7 @@ pub fn all() -> Result<Vec<Conversation>> {
 const FIXTURES: &str = "crates/checkers/fixtures";
 const OWN: &str = "xtask/peers";
 
-/// The conversations in the files below a folder. Each file lies in a folder named for its format.
+/// The conversations in the files below a folder. Each file is in a folder named after its format.
 fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
     let read = |path: PathBuf| {
         let folder = path.parent().and_then(Path::file_name).context("a conversation lies in a folder")?;
@@ -112,7 +112,7 @@ fn below(root: &Path, ending: &str) -> Result<Vec<Conversation>> {
 /// How the first user message begins in each session of an agent.
 const SESSION_TITLE: &str = "Which files are there?";
 
-/// Mutations of the given conversations, the same every time.
+/// Mutations of the given conversations, the same in every run.
 pub fn mutated(from: &[Conversation], count: usize) -> Vec<Conversation> {
     let parsed: Vec<(&Conversation, Value)> = from
         .iter()
@@ -154,12 +154,12 @@ fn mutate(body: &mut Value, guest: &[Value], dice: &mut Random) {
             list.insert(other.min(list.len()), moved);
         }
         5 => list.extend_from_slice(guest),
-        // A conversation in the midst of another.
+        // Insert a conversation in the middle of another.
         _ => drop(list.splice(at..at, guest.iter().cloned())),
     }
 }
 
-/// Where the messages of a body of any dialect are, as a JSON pointer.
+/// The place of the messages in a body of any dialect, as a JSON pointer.
 fn place(body: &Value) -> &'static str {
     let places = ["/messages", "/input", "/contents"];
     places.into_iter().find(|place| body.pointer(place).is_some()).unwrap_or("")
@@ -169,7 +169,7 @@ fn list(body: &Value) -> Option<&Vec<Value>> {
     body.pointer(place(body))?.as_array()
 }
 
-/// Everything that was said, in order: what surrounds the messages first. Blank texts say nothing.
+/// All texts, in order, beginning with the fields around the messages. Blank texts do not count.
 pub fn expected_texts(text: &str) -> Vec<ExpectedText> {
     let Some(body) = read(text) else { return Vec::new() };
     let mut said = Vec::new();
@@ -203,7 +203,7 @@ fn speak(said: &mut Vec<ExpectedText>, speaker: Speaker, content: &Value) {
         Value::Array(parts) => parts.iter().filter_map(words).collect(),
         _ => Vec::new(),
     };
-    // What a dialect forbids at the ends of a text may go.
+    // White space that a dialect forbids at the ends of a text may be missing.
     let texts = texts.into_iter().map(str::trim).filter(|text| !text.is_empty());
     said.extend(texts.map(|text| ExpectedText { speaker, text: text.to_owned() }));
 }

@@ -1,4 +1,4 @@
-//! Installing peers, once, each in a folder of its own that bears its version.
+//! Installs peers, once, each in a separate folder named after its version.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ pub const GEMINI_CLI: &str = "0.61.0";
 /// opencode, from the npm registry.
 pub const OPENCODE: &str = "1.18.33";
 
-/// pi, from the npm registry: the last version that can be installed. Versions 1.0 to 1.5 need packages that are not there.
+/// pi, from the npm registry: the last version that can be installed. Versions 1.0 to 1.5 need packages that do not exist.
 pub const PI: &str = "0.87.1";
 
 /// Node.js, from the npm registry: pi needs 22.19 or newer.
@@ -69,7 +69,7 @@ pub fn mcp(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     Ok((npm, python))
 }
 
-/// The versions of packages, as a part of a name.
+/// The versions of packages, for a folder name.
 fn versions_of(packages: &[&str]) -> String {
     let versions = packages.iter().filter_map(|package| package.rsplit(['@', '=']).next());
     versions.collect::<Vec<_>>().join("-")
@@ -99,7 +99,7 @@ pub fn gemini_cli(folder: &Path) -> Result<PathBuf> {
     )
 }
 
-/// The program of opencode. The package is a launcher, as others are.
+/// The program of opencode. Its package is only a launcher, like those of others.
 pub fn opencode(folder: &Path) -> Result<PathBuf> {
     let program = format!("opencode-{}/bin/opencode", machine());
     npm_files(&folder.join(format!("opencode-{OPENCODE}")), &[&format!("opencode-ai@{OPENCODE}")], &program)
@@ -113,7 +113,7 @@ pub fn pi(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     Ok((npm_files(&home, &packages, &format!("{node}/bin/node"))?, script))
 }
 
-/// The program of goose. Its packages for machines are numbered otherwise than goose itself.
+/// The program of goose. Its packages for machines have different version numbers than goose itself.
 pub fn goose(folder: &Path) -> Result<PathBuf> {
     let (version, package) = GOOSE;
     let name = format!("@aaif/goose-binary-{}", machine());
@@ -138,7 +138,7 @@ pub fn llm(folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// This machine, as packages of npm name it.
+/// This machine's name in npm packages.
 fn machine() -> String {
     let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     format!("{system}-{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" })
@@ -177,8 +177,7 @@ fn npm(home: &Path, scope: &str, package: &str, version: &str) -> Result<PathBuf
     })
 }
 
-/// The package itself is a launcher; the program lies in a package for the machine. It is run directly, so that ending it
-/// ends it.
+/// The package itself is a launcher; the program is in a package for the machine. It is run directly, so that killing it ends it.
 fn program_in(home: &Path, scope: &str, name: &str, version: &str) -> Result<Option<PathBuf>> {
     let modules = home.join("node_modules").join(scope);
     if !modules.is_dir() {

@@ -1,8 +1,8 @@
-//! MCP servers and clients of others: rejoin calls the tools of three servers, in its sandbox and over HTTP, and two clients read
-//! rejoin's history through `rejoin mcp serve`.
+//! MCP servers and clients by other authors: rejoin calls the tools of three servers, in its sandbox and over HTTP, and two clients
+//! read rejoin's history through `rejoin mcp serve`.
 //!
-//! Each server is also called wrongly, and has to refuse that; each client is also pointed at a program that is no server, and has to
-//! fail: otherwise their yes would mean nothing.
+//! Each server also gets a wrong call, which it must refuse. Each client is also started with a program that is not a server, and
+//! must fail. Otherwise their success would prove nothing.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ struct Call {
     tool: &'static str,
     arguments: Value,
     says: &'static str,
-    /// Whether the server has to refuse it.
+    /// Whether the server must refuse it.
     wrong: bool,
 }
 
@@ -93,7 +93,7 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
     )?);
     drop(served);
 
-    // A module is looked for beside the file that imports it.
+    // Node.js looks for modules next to the importing file.
     let node_client = npm.join("client.mjs");
     fs::write(&node_client, NODE_CLIENT)?;
     let python_client = work.join("client.py");
@@ -143,7 +143,7 @@ fn time_calls() -> Vec<Call> {
     ]
 }
 
-/// Where it all happens.
+/// The folders and programs of a run.
 struct Scene<'r> {
     rejoin: &'r Rejoin,
     here: PathBuf,
@@ -167,7 +167,7 @@ impl Scene<'_> {
         Ok(text)
     }
 
-    /// Calls tools of a server, each in a separate turn.
+    /// Calls tools of a server, each call in a separate turn.
     fn server(&self, peer: &str, add: &[&str], calls: &[Call]) -> Result<Verdict> {
         self.run(add)?;
         self.run(&["config", "set", "allow", "*"])?;
@@ -215,7 +215,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Has a client read the history that the calls left.
+    /// Makes a client read the history of these calls.
     fn client(&self, peer: &str, program: &Path, script: &Path) -> Result<Verdict> {
         let calls = json!([
             {"name": "list", "arguments": {"limit": 2}},
@@ -283,7 +283,7 @@ struct Served {
 
 impl Served {
     fn start(script: &str) -> Result<Self> {
-        // Any port that is free now.
+        // Use any port that is free now.
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new("node");
         command.args([script, "streamableHttp"]).env("PORT", port.to_string());
@@ -291,7 +291,7 @@ impl Served {
         let mut lines = BufReader::new(child.stderr.take().context("no output")?).lines();
         let listens = |line: &String| line.contains(&port.to_string());
         let said = lines.by_ref().map_while(Result::ok).find(listens);
-        // It must not block in its next line.
+        // Keep reading, so that the server does not block in its next line.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let served = Self { child, address: format!("http://127.0.0.1:{port}/mcp") };
         ensure!(said.is_some(), "the reference server does not listen");

@@ -1,4 +1,4 @@
-//! mistral-common validates request bodies that rejoin wrote: the library that Mistral's own servers are built on.
+//! mistral-common validates request bodies that rejoin wrote. Mistral's own servers are built on this library.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use super::{Failure, MUTATIONS, Verdict, conversations, install, rejoin::Rejoin}
 /// The Python part: reads bodies, one per line, and prints a line for each that the library refuses.
 const VALIDATOR: &str = include_str!("mistral.py");
 
-/// The version whose rules are today's; the other is stricter.
+/// The version with the current rules; the other one is stricter.
 const NEWEST: &str = install::MISTRAL[0];
 
 struct Body {
@@ -74,19 +74,19 @@ pub fn ask(folder: &Path, rejoin: Option<&Rejoin>) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// Names and reasons of what the library refuses.
+/// The names of the refused bodies, and the reasons.
 fn validate(python: &Path, bodies: &[Body]) -> Result<Vec<(String, String)>> {
     let mut command = Command::new(python);
-    // Its own folder only: nothing of the user's Python gets in.
+    // Isolated: nothing of the user's Python installation is used.
     command.args(["-I", "-c", VALIDATOR]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot run {}", python.display()))?;
     let mut lines = String::new();
     for body in bodies {
-        // What is no JSON is for the validator to say.
+        // The validator reports bodies that are not JSON.
         let value = serde_json::from_str::<Value>(&body.text).unwrap_or(Value::Null);
         lines.push_str(&format!("{}\n", json!({"name": body.name, "body": value})));
     }
-    // It reads everything before it prints anything, so neither waits for the other.
+    // It reads everything before it prints, so neither side waits for the other.
     child.stdin.take().context("no way in")?.write_all(lines.as_bytes())?;
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "the validator ended with {}", output.status);
@@ -136,7 +136,7 @@ fn by_hand(library: &str) -> Vec<(&'static str, bool, Value)> {
         ("unanswered", false, messages(json!([user, call(id), user]))),
         ("orphan", false, messages(json!([user, result(id)]))),
         ("begins with a call", false, messages(json!([call(id), result(id)]))),
-        // What the older version is asked for.
+        // These are why the older version is used, too.
         ("a user after a result", library == NEWEST, messages(json!([user, call(id), result(id), user]))),
         ("ends with a model", false, messages(json!([user, reply]))),
         ("long id", false, messages(json!([user, call("call_0123456789"), result("call_0123456789")]))),
@@ -147,7 +147,7 @@ fn by_hand(library: &str) -> Vec<(&'static str, bool, Value)> {
     ]
 }
 
-/// A library that accepts everything, or nothing, proves nothing.
+/// Checks that the library both accepts and refuses; otherwise its verdicts prove nothing.
 fn says_yes_and_no(python: &Path, version: &str) -> Result<()> {
     let by_hand = by_hand(version);
     let bodies: Vec<Body> = by_hand

@@ -1,5 +1,5 @@
-//! The provider that a resumed agent talks to: answers one turn of any API that an agent uses, whatever it is asked, and keeps
-//! what it was sent. The server is testkit's.
+//! The provider of a resumed agent: answers one turn in any API that an agent uses, whatever the request, and keeps the requests.
+//! The server is testkit's.
 
 use serde_json::{Value, json};
 use testkit::loopback::scripted::{Answer, Asked, Server};
@@ -15,12 +15,12 @@ impl Provider {
         Self(Server::answering(answer))
     }
 
-    /// Where a client finds it.
+    /// The address of the provider, for a client.
     pub fn origin(&self) -> &str {
         &self.0.url
     }
 
-    /// The bodies of the turns that were asked for, without other requests.
+    /// The bodies of the requested turns, without other requests.
     pub fn turns(&self) -> Vec<String> {
         let asked = self.0.asked().into_iter();
         asked.filter(|asked| events(asked).is_some()).map(|asked| asked.body).collect()
@@ -29,7 +29,7 @@ impl Provider {
 
 fn answer(asked: &Asked) -> Answer {
     if asked.line.starts_with("GET ") && asked.line.ends_with("/responses") {
-        // A client that would rather use a WebSocket falls back at once when told so.
+        // A client that prefers a WebSocket falls back at once after this answer.
         return Answer::of(426, "text/plain", "");
     }
     let Some(events) = events(asked) else { return Answer::of(404, "text/plain", "") };
@@ -60,7 +60,7 @@ fn is_streamed(asked: &Asked) -> bool {
     serde_json::from_str::<Value>(&asked.body).is_ok_and(|body| body["stream"] == json!(true))
 }
 
-/// The answer to a turn; none to anything else.
+/// The answer to a turn; `None` for other requests.
 fn events(asked: &Asked) -> Option<Vec<Value>> {
     let last = last(asked)?;
     match last {
@@ -148,7 +148,7 @@ mod tests {
         let provider = Provider::start();
         let ask = |request: &str| {
             let mut stream = TcpStream::connect(provider.origin().trim_start_matches("http://")).unwrap();
-            // Its end is the end of the answer.
+            // Close the connection at the end of the answer.
             let request = request.replacen(" HTTP/1.1\r\n", " HTTP/1.1\r\nConnection: close\r\n", 1);
             stream.write_all(request.as_bytes()).unwrap();
             let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! The binary `rejoin`, as anyone would run it.
+//! The binary `rejoin`, run as a user would.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ pub struct Installed {
     pub id: String,
     /// The folder to resume it in.
     pub directory: PathBuf,
-    /// What the file says.
+    /// The content of the file.
     pub text: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Rejoin {
 }
 
 impl Rejoin {
-    /// Builds it. Where the binary ends up is cargo's business, so cargo is asked.
+    /// Builds the binary. Cargo is asked for its path.
     pub fn build() -> Result<Self> {
         println!("building rejoin");
         let output = cargo(&["build", "-p", "rejoin-cli", "--message-format=json-render-diagnostics"])
@@ -49,7 +49,8 @@ impl Rejoin {
         &self.program
     }
 
-    /// What `rejoin convert FILE --to … OPTIONS` prints, or why it failed. `home` names the folder of an agent by its variable.
+    /// The output of `rejoin convert FILE --to … OPTIONS`, or the reason why it failed. `home` names the folder of an agent by its
+    /// variable.
     pub fn convert(
         &self,
         work: &Path,
@@ -90,21 +91,21 @@ impl Rejoin {
         Ok(Ok(Installed { id: field("id")?, directory: field("directory")?.into(), text }))
     }
 
-    /// What `rejoin convert FILE --to …` makes of a file whose format it has to recognise, or why it failed.
+    /// The output of `rejoin convert FILE --to …` for a file whose format must be recognised, or the reason why it failed.
     pub fn reads(&self, file: &Path, to: &str) -> Result<Result<String, String>> {
         let mut command = Command::new(&self.program);
         command.arg("convert").arg(file).args(["--to", to]);
         self.done(command)
     }
 
-    /// What `rejoin check FILE` finds wrong with a file whose format it has to recognise.
+    /// The faults that `rejoin check FILE` finds in a file whose format must be recognised.
     pub fn check_file(&self, file: &Path) -> Result<Result<(), String>> {
         let mut command = Command::new(&self.program);
         command.arg("check").arg(file);
         Ok(self.done(command)?.map(drop))
     }
 
-    /// What a command prints, or what it complains about if it fails.
+    /// The output of a command, or its error output if it fails.
     fn done(&self, mut command: Command) -> Result<Result<String, String>> {
         let output = command.stdin(Stdio::null()).output()?;
         let [stdout, stderr] =
@@ -116,7 +117,7 @@ impl Rejoin {
         })
     }
 
-    /// What rejoin's own checker finds wrong with a request body.
+    /// The faults that rejoin's own checker finds in a request body.
     pub fn check(&self, work: &Path, dialect: &str, body: &str) -> Result<Result<(), String>> {
         let file = work.join("request.json");
         fs::write(&file, body)?;

@@ -1,17 +1,17 @@
-//! What Codex sent to its provider, held against the rollout it resumed and against what was said.
+//! Compares Codex's request to its provider with the rollout that it resumed and with the original texts.
 //!
-//! Codex mends in silence: it leaves out lines that it cannot read, answers open calls with `aborted` and drops orphans. So
-//! that a request was sent proves little; it must be exactly what the rollout says.
+//! Codex repairs silently: it leaves out lines that it cannot read, answers open calls with `aborted` and drops orphans. So a sent
+//! request proves little; it must match the rollout exactly.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
 use super::conversations::{ExpectedText, Speaker, lost};
 
-/// A rollout, as far as it matters here.
+/// The parts of a rollout that matter here.
 pub struct Rollout {
     pub id: String,
-    /// The provider it belongs to: Codex resumes it with no other.
+    /// The rollout's provider. Codex resumes it with no other.
     pub provider: Option<String>,
     /// The items that a model should see, in order.
     items: Vec<Value>,
@@ -42,7 +42,7 @@ impl Rollout {
     }
 }
 
-/// What is wrong with a request that Codex made of a rollout.
+/// The faults in a request that Codex made from a rollout.
 pub fn problems(rollout: &Rollout, said: &[ExpectedText], prompt: &str, request: &str) -> Vec<String> {
     let body: Value = match serde_json::from_str(request) {
         Ok(body) => body,
@@ -59,8 +59,8 @@ pub fn problems(rollout: &Rollout, said: &[ExpectedText], prompt: &str, request:
     problems
 }
 
-/// The rollout's items must stand in the request as they are, in one piece. Codex puts instructions before and its own words
-/// after; anything else there, such as an output, was made up.
+/// The rollout's items must be in the request unchanged, in one piece. Codex puts instructions before and its own texts after;
+/// anything else there, such as an output, was made up.
 fn not_as_written(rollout: &Rollout, input: &[Value]) -> Option<String> {
     let written: Vec<Value> = rollout.items.iter().map(essence).collect();
     let sent: Vec<Value> = input.iter().map(essence).collect();
@@ -84,8 +84,7 @@ fn essence(item: &Value) -> Value {
     Value::Object(fields.filter(|(_, value)| !value.is_null()).collect())
 }
 
-/// A value without nulls, without the detail of pictures, and with pictures from elsewhere as Codex says that it leaves them
-/// out.
+/// A value without nulls and without the detail of images; images at addresses become the text with which Codex replaces them.
 fn distilled(value: &Value) -> Value {
     match value {
         Value::Array(values) => Value::Array(values.iter().map(distilled).collect()),
@@ -108,8 +107,7 @@ fn distilled(value: &Value) -> Value {
     }
 }
 
-/// Outputs come directly after their group of calls. Between the calls of a group only what one reply of a model holds may
-/// stand.
+/// Outputs come directly after their group of calls. Between the calls of a group, only other items of one model reply may occur.
 fn unpaired(input: &[Value]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut open: Vec<(&str, &str)> = Vec::new();
@@ -143,7 +141,7 @@ fn unpaired(input: &[Value]) -> Vec<String> {
     problems
 }
 
-/// The kind of item that answers a kind of call, in Codex's world. Searches and the like are answered elsewhere.
+/// The kind of item that answers a kind of call in Codex. Searches and the like are answered elsewhere.
 fn answer_of(kind: &str) -> Option<&'static str> {
     match kind {
         "function_call" | "local_shell_call" => Some("function_call_output"),

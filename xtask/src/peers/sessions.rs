@@ -1,7 +1,7 @@
-//! Programs that list and resume sessions which rejoin converted. Each is run for one turn with a provider on this machine; what
-//! it sends is compared with what the conversation holds, and the session that it leaves behind is read by rejoin.
+//! Programs that list and resume sessions which rejoin converted. Each runs one turn with a provider on this machine. Its request
+//! is compared with the conversation, and rejoin reads the session that it leaves behind.
 //!
-//! A program is one file in this folder and one entry in [`PROGRAMS`].
+//! Each program is one file in this folder and one entry in [`PROGRAMS`].
 
 mod gemini_cli;
 mod goose;
@@ -46,15 +46,15 @@ pub const PROGRAMS: &[(&str, Installer)] = &[
 
 pub type Installer = fn(&Path) -> Result<Box<dyn Program>>;
 
-/// How many conversations are tried at the same time: most of the time goes into starting programs, on one core each.
+/// How many conversations are tried at the same time: most of the time is spent starting programs, on one core each.
 const WORKERS: usize = 2;
 
-/// What rejoin puts at the end of a request that would end with a model. A session has no need of it.
+/// The text that rejoin appends to a request that would end with a model. A session does not need it.
 const CLOSING: &str = "Continue.";
 
 /// A program that resumes sessions.
 pub trait Program: Sync {
-    /// What to call it, with its version.
+    /// The program's name and version.
     fn name(&self) -> String;
 
     /// The format of its sessions.
@@ -63,25 +63,25 @@ pub trait Program: Sync {
     /// The dialect of its requests.
     fn dialect(&self) -> &'static str;
 
-    /// The dialect of the request that says what must be sent. Pieces are the same in every dialect, but `rejoin convert` observes
-    /// the limits of one provider, which a program may not know.
+    /// The dialect of the request that defines what must be sent. Pieces are the same in every dialect, but `rejoin convert`
+    /// observes the limits of one provider, which a program may not know.
     fn measure(&self) -> &'static str {
         self.dialect()
     }
 
-    /// More options for `rejoin convert` when it writes a session.
+    /// Additional options for `rejoin convert` when it writes a session.
     fn options(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Sessions written by hand for a working directory, and whether nothing is wrong with them. All are meant to hold
-    /// [`by_hand`]. For a program with a database they are SQL that fills the program's empty database.
+    /// Hand-written sessions for a working directory, and whether each is sound. All are meant to contain [`by_hand`]. For a
+    /// program with a database they are SQL that fills the program's empty database.
     fn by_hand(&self, directory: &Path) -> Vec<(bool, String)>;
 
-    /// Puts a session file where the program finds it and returns the session's id, or why the program refused the file.
+    /// Puts a session file where the program finds it and returns the session's id, or the reason why the program refused the file.
     fn place(&self, home: &Path, session: &Path) -> Result<Result<String, String>>;
 
-    /// What is wrong with the program's list of sessions, before the session is resumed.
+    /// Faults in the program's list of sessions, before the session is resumed.
     fn unlisted(&self, _home: &Path, _id: &str) -> Result<Option<String>> {
         Ok(None)
     }
@@ -89,13 +89,14 @@ pub trait Program: Sync {
     /// The command that resumes a session and sends [`PROMPT`].
     fn resume(&self, home: &Path, id: &str, provider: &Provider) -> Result<Command>;
 
-    /// Where the program keeps the session afterwards.
+    /// Where the program stores the session afterwards.
     fn kept(&self, home: &Path, id: &str) -> Result<PathBuf>;
 
-    /// Takes out of a request what the program is known not to send.
+    /// Removes from a request what the program is known not to send.
     fn leave_out(&self, _body: &mut Value) {}
 
-    /// Whether rejoin's checker complains only about a limit of one provider, which other models of the program do not have.
+    /// Whether a complaint of rejoin's checker concerns only a limit of one provider, which other models of the program do not
+    /// have.
     fn exceeds_a_limit(&self, _complaint: &str) -> bool {
         false
     }
@@ -106,12 +107,12 @@ pub trait Program: Sync {
     }
 }
 
-/// The folder in a home that programs are run in.
+/// The folder in a home folder in which programs run.
 fn directory(home: &Path) -> PathBuf {
     home.join("w")
 }
 
-/// What a command prints, on both of its streams.
+/// The output of a command, on both of its streams.
 fn output(home: &Path, command: &mut Command) -> Result<String> {
     let [out, err] = ["stdout.txt", "stderr.txt"].map(|name| home.join(name));
     command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
@@ -121,7 +122,7 @@ fn output(home: &Path, command: &mut Command) -> Result<String> {
     Ok(format!("{out}{err}"))
 }
 
-/// The conversation that sessions written by hand hold.
+/// The conversation in the hand-written sessions.
 fn by_hand() -> Request {
     let text = |speaker, text: &str| Piece::Text(speaker, text.into());
     Request::of(vec![
@@ -132,8 +133,7 @@ fn by_hand() -> Request {
     ])
 }
 
-/// Has a program resume sessions written by hand, so that one which takes everything is noticed, then everything that rejoin
-/// writes.
+/// Makes a program resume hand-written sessions, so that a program that accepts everything is noticed, and then all of rejoin's.
 pub fn ask(install: Installer, folder: &Path, work: &Path, given: Option<&Given>) -> Result<Verdict> {
     let program = &*install(folder)?;
     let mut verdict =
@@ -182,7 +182,7 @@ pub fn ask(install: Installer, folder: &Path, work: &Path, given: Option<&Given>
     Ok(verdict)
 }
 
-/// What went wrong with a conversation on its way through rejoin, the program and rejoin again.
+/// The faults of a conversation on its way through rejoin, the program and rejoin again.
 fn tried(
     program: &dyn Program,
     home: &Path,
@@ -235,7 +235,7 @@ fn tried(
     Ok(problems)
 }
 
-/// Compares what was sent with the source itself, if the source needed no repair and is a request whose calls have a common form.
+/// Compares the request with the source itself, if the source needed no repair and is a request whose calls have a common form.
 fn unlike_the_source(source: &Conversation, sent: &Request) -> Option<String> {
     let body = conversations::read(&source.text)?;
     let source = Request::read(&source.format, &body, &|_| false)?;
@@ -247,16 +247,17 @@ fn unlike_the_source(source: &Conversation, sent: &Request) -> Option<String> {
     differs.then(|| format!("the source has the calls and results {given:?}, and the request has {sent:?}"))
 }
 
-/// A session, about to be resumed.
+/// A session to be resumed.
 struct Try<'t> {
     program: &'t dyn Program,
     home: &'t Path,
-    /// What it holds.
+    /// The expected content.
     expected: &'t Request,
 }
 
 impl Try<'_> {
-    /// Resumes the session for one turn and returns its id as well, or why the program refused the session.
+    /// Resumes the session for one turn. Returns the request and the session's id, or the reason why the program refused the
+    /// session.
     fn resume(&self, session: &Path) -> Result<Result<(String, Turn), String>> {
         let Self { program, home, .. } = self;
         let id = match program.place(home, session)? {
@@ -277,14 +278,14 @@ impl Try<'_> {
         Ok(Ok((id, turn)))
     }
 
-    /// A request without what the program adds.
+    /// A request without the program's own additions.
     fn read(&self, dialect: &str, request: &str) -> Option<Request> {
         let mut body = serde_json::from_str(request).ok()?;
         self.program.leave_out(&mut body);
         Request::read(dialect, &body, &|text| is_instruction(text) || self.program.adds(text))
     }
 
-    /// What is wrong with the session that the program keeps, as rejoin reads it.
+    /// The faults that rejoin finds in the session that the program stored.
     fn unread(&self, rejoin: &Rejoin, kept: &Path) -> Result<Vec<String>> {
         let mut problems: Vec<String> = rejoin.check_file(kept)?.err().into_iter().collect();
         let measure = self.program.measure();
@@ -302,7 +303,7 @@ impl Try<'_> {
     }
 }
 
-/// Whether rejoin wrote an instruction as a text of a person: most sessions have no place for it.
+/// Whether a user's text is an instruction that rejoin wrote: most sessions have no other place for it.
 fn is_instruction(text: &str) -> bool {
     text.starts_with("<system>") && text.trim_end().ends_with("</system>")
 }

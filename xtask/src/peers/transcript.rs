@@ -1,15 +1,15 @@
-//! What Claude Code sent to its provider, held against the transcript it resumed and against what was said.
+//! Compares Claude Code's request to its provider with the transcript that it resumed and with the original texts.
 //!
-//! Claude Code leaves out what it cannot use, answers open calls, and puts words of its own around and between messages. So
-//! that a request was sent proves little: everything of the transcript must be in it, in order, and no call or result that
-//! is not in the transcript.
+//! Claude Code leaves out what it cannot use, answers open calls, and adds its own texts around and between messages. So a sent
+//! request proves little: it must contain everything of the transcript, in order, and no call or result that is not in the
+//! transcript.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::conversations::{ExpectedText, Speaker, lost};
 
-/// What Claude Code puts after an answer that is missing at the end.
+/// The text that Claude Code inserts for a missing answer at the end.
 const STAND_IN: &str = "No response requested.";
 
 /// A part of a message that reaches a model.
@@ -20,7 +20,7 @@ enum Piece {
     Result(Value, String),
 }
 
-/// What is wrong with a request that Claude Code made of a transcript.
+/// The faults in a request that Claude Code made from a transcript.
 pub fn problems(transcript: &str, said: &[ExpectedText], prompt: &str, request: &str) -> Vec<String> {
     let sent = match serde_json::from_str::<Value>(request) {
         Ok(body) => pieces(body["messages"].as_array().into_iter().flatten()),
@@ -29,7 +29,7 @@ pub fn problems(transcript: &str, said: &[ExpectedText], prompt: &str, request: 
     let lines: Vec<Value> = transcript.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let written = pieces(lines.iter().map(|line| &line["message"]));
     let mut problems = Vec::new();
-    // Everything that is written, in order.
+    // Everything in the transcript must be sent, in order.
     let mut rest = sent.iter();
     let missing = |piece: &&Piece| !rest.any(|sent| is_in(piece, sent));
     if let Some(piece) = written.iter().find(missing) {
@@ -37,7 +37,7 @@ pub fn problems(transcript: &str, said: &[ExpectedText], prompt: &str, request: 
             "the transcript has this, and the request has not, or not in its place: {piece:?}"
         ));
     }
-    // And nothing that a model or a tool did not say.
+    // And nothing that the transcript does not contain.
     let made_up = sent.iter().filter(|piece| match piece {
         Piece::Text(Speaker::Assistant, text) => {
             text != STAND_IN && !written.iter().any(|own| is_in(own, piece))
@@ -59,7 +59,7 @@ pub fn problems(transcript: &str, said: &[ExpectedText], prompt: &str, request: 
     problems
 }
 
-/// The request with nothing but what the transcript is about, for a checker that knows none of the program's own fields.
+/// The request with only the transcript's content, for a checker that does not know the program's own fields.
 pub fn plain(request: &str) -> Result<String> {
     let body: Value = serde_json::from_str(request).context("a request of Claude Code")?;
     let messages: Vec<&Value> = body["messages"]
@@ -103,7 +103,7 @@ fn pieces<'m>(messages: impl Iterator<Item = &'m Value>) -> Vec<Piece> {
                 Some("tool_result") => {
                     pieces.push(Piece::Result(block["tool_use_id"].clone(), words(&block["content"])));
                 }
-                // Thoughts and pictures it may treat as it likes.
+                // Reasoning and images may be treated in any way.
                 _ => {}
             }
         }
@@ -117,7 +117,7 @@ fn words(content: &Value) -> String {
     content.as_str().into_iter().chain(parts).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Whether a written piece is in a sent one: a text may be part of a longer one.
+/// Whether a written piece is in a sent one. A text may be part of a longer one.
 fn is_in(written: &Piece, sent: &Piece) -> bool {
     match (written, sent) {
         (Piece::Text(who, text), Piece::Text(speaker, all)) => who == speaker && all.contains(text.as_str()),

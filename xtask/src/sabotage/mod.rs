@@ -1,8 +1,8 @@
-//! Small bugs put into the code on purpose, to see that the tests notice them: a test that cannot fail proves nothing.
+//! Puts small bugs into the code on purpose, to check that the tests notice them: a test that cannot fail proves nothing.
 //!
-//! Each room has its table in `xtask/sabotage/`. `run.rs` breaks a copy of the sources under `target/`, never the tree
-//! itself, and `results.rs` keeps what came of it, so that the list can be run in parts. A part is a room, a number, a
-//! range of numbers, or `left`: the breaks that nothing has noticed yet. Several are joined by commas.
+//! Each crate has its table in `xtask/sabotage/`. `run.rs` breaks a copy of the sources under `target/`, never the tree itself, and
+//! `results.rs` keeps the outcomes, so that the list can be run in parts. A part is a crate, a number, a range of numbers, or
+//! `left`: the breaks that no test has noticed yet. Several parts are separated by commas.
 
 mod place;
 mod results;
@@ -19,7 +19,7 @@ use anyhow::{Result, bail, ensure};
 use results::Results;
 use run::{Copy, Outcome};
 
-/// How many of the breaks must be noticed, in percent.
+/// The share of breaks that tests must notice, in percent.
 const FLOOR: f64 = 95.0;
 
 /// One small bug, and the tests that must notice it.
@@ -27,9 +27,9 @@ struct Break {
     /// The bug, as a reviewer would describe it.
     what: &'static str,
     file: &'static str,
-    /// The function or constant that it is in, by its name.
+    /// The name of the function or constant that contains it.
     within: &'static str,
-    /// The text to replace. It occurs there exactly once, with any white space where it has some.
+    /// The text to replace. It must occur there exactly once; white space in it matches any white space.
     from: &'static str,
     to: &'static str,
     /// A narrow selection of tests, as `cargo test --package` takes it: a package, one of its targets, and perhaps a filter.
@@ -46,7 +46,7 @@ impl Break {
     }
 }
 
-/// The tables, in an order in which little is built twice: a room before those that use it.
+/// The tables, ordered so that little is built twice: a crate comes before those that use it.
 const ROOMS: &[(&str, &str)] = &[
     ("record", include_str!("../../sabotage/record.txt")),
     ("view", include_str!("../../sabotage/view.txt")),
@@ -58,9 +58,9 @@ const ROOMS: &[(&str, &str)] = &[
     ("cli", include_str!("../../sabotage/cli.txt")),
 ];
 
-/// Every break with its number, from 1, and its room.
+/// Every break with its number, from 1, and its crate.
 fn all() -> impl Iterator<Item = (usize, &'static str, Break)> {
-    // The first paragraph of a table says what it is about.
+    // The first paragraph of a table describes it.
     let rows = ROOMS.iter().flat_map(|(room, table)| table.split("\n\n").skip(1).map(|row| (*room, row)));
     rows.enumerate().map(|(place, (room, row))| {
         let read = Break::read(row).unwrap_or_else(|| panic!("BUG: no row of a table of breaks: {row}"));
@@ -68,7 +68,7 @@ fn all() -> impl Iterator<Item = (usize, &'static str, Break)> {
     })
 }
 
-/// Breaks that no longer fit the code: their text is gone, or occurs more than once.
+/// Breaks that no longer fit the code, because their text is missing or occurs more than once.
 pub fn stale() -> Vec<String> {
     let mut stale = Vec::new();
     for (number, _, b) in all() {
@@ -83,14 +83,14 @@ pub fn stale() -> Vec<String> {
     stale
 }
 
-/// Breaks the code in one part of the list, or all of it, and reports the share that was noticed.
+/// Breaks the code in one part of the list, or in all of it, and reports the share that was noticed.
 pub fn sabotage(part: Option<&str>) -> Result<()> {
     let stale = stale();
     ensure!(stale.is_empty(), "{}", stale.join("\n"));
     let mut results = Results::read()?;
     let chosen = choose(part, &results)?;
     let copy = Copy::lay_out()?;
-    // A test that fails anyway notices nothing. How long it takes when all is well says when it hangs.
+    // A test that already fails notices nothing. Its normal duration shows later when it hangs.
     let mut limits: HashMap<&str, Duration> = HashMap::new();
     for (_, _, b) in &chosen {
         if limits.contains_key(b.tests) {
@@ -139,7 +139,7 @@ fn choose(part: Option<&str>, results: &Results) -> Result<Vec<(usize, &'static 
     Ok(chosen)
 }
 
-/// Prints what is known about all breaks, from this run and earlier ones.
+/// Prints the outcomes of all breaks, from this run and earlier ones.
 fn summary(results: &Results) -> Result<()> {
     println!("{:<9} {:>6} {:>8} {:>8}", "room", "breaks", "run", "noticed");
     let (mut total, mut run, mut noticed) = (0, 0, 0);

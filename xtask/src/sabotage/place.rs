@@ -1,15 +1,16 @@
-//! Finding the place of a break: in any item of a name, whatever the line breaks.
+//! Finds the place of a break, in any item with a given name, regardless of line breaks.
 //!
-//! A break names the function (or constant) that it is in and a few words of it. Lines around it may change, and a formatter may
-//! break them elsewhere.
+//! A break names the function (or constant) that contains it, and a few words of it. So lines around it may change, and a formatter
+//! may wrap them differently.
 
 use std::ops::Range;
 
-/// Finds a text in the items of that name, with any white space where it has some. If it does not occur once, the error says how often.
+/// Finds a text in the items with that name; white space in it matches any white space. If it does not occur exactly once, the
+/// error has the number.
 pub fn find(source: &str, within: &str, text: &str) -> Result<Range<usize>, usize> {
     let mut places: Vec<Range<usize>> = Vec::new();
     for item in items(source, within) {
-        // An item of this name may stand in another one.
+        // An item with this name may be inside another one.
         places.extend(
             in_words(&source[item.clone()], text).map(|at| at.start + item.start..at.end + item.start),
         );
@@ -22,7 +23,7 @@ pub fn find(source: &str, within: &str, text: &str) -> Result<Range<usize>, usiz
     }
 }
 
-/// The items of a name: from the line that declares one to the line that ends it.
+/// The items with a name: from the declaring line to the line that ends the item.
 fn items<'s>(source: &'s str, name: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
     let lines: Vec<(usize, &str)> = source
         .split_inclusive('\n')
@@ -62,7 +63,7 @@ fn declares(line: &str, name: &str) -> bool {
     })
 }
 
-/// Where a text occurs in another one, with any white space where it has some.
+/// Where a text occurs in another one; white space in it matches any white space.
 fn in_words<'s>(source: &'s str, text: &'s str) -> impl Iterator<Item = Range<usize>> + 's {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();

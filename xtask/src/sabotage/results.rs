@@ -1,6 +1,6 @@
-//! What came of each break, kept in `target/sabotage-results`, so that runs of parts add up.
+//! The outcome of each break, kept in `target/sabotage-results`, so that runs of parts add up.
 //!
-//! A line per break: outcome, seconds, file, description. A result counts as long as the break is in the table unchanged.
+//! There is one line per break: outcome, seconds, file, description. A result counts while the break is unchanged in the table.
 
 use std::{
     collections::{BTreeMap, hash_map::DefaultHasher},
@@ -19,7 +19,7 @@ pub struct Results {
     lines: BTreeMap<String, (bool, String)>,
 }
 
-/// Names a break by everything that it consists of: one that was changed has not been run.
+/// A name for a break made from all its fields, so that a changed break counts as not run.
 fn key(b: &Break) -> String {
     let mut hasher = DefaultHasher::new();
     (b.file, b.within, b.from, b.to, b.tests).hash(&mut hasher);
@@ -40,12 +40,12 @@ impl Results {
         Ok(Self { lines: lines.collect() })
     }
 
-    /// Whether a break was noticed, if it was run.
+    /// Whether a break was noticed; `None` if it was not run.
     pub fn of(&self, b: &Break) -> Option<bool> {
         self.lines.get(&key(b)).map(|(noticed, _)| *noticed)
     }
 
-    /// Saves the outcome of a break at once, because a long run may be stopped.
+    /// Saves the outcome of a break immediately, because a long run may be stopped.
     pub fn record(&mut self, b: &Break, outcome: &Outcome, seconds: f64) -> Result<()> {
         let rest = format!("{outcome}\t{seconds:.1}\t{}\t{}", b.file, b.what);
         self.lines.insert(key(b), (outcome.is_noticed(), rest));

@@ -1,5 +1,5 @@
-//! Building and testing a copy of the sources. One folder and one target directory are used for everything, and only files
-//! that differ are written, so that a break costs its own crate and the tests that look at it.
+//! Builds and tests a copy of the sources. One folder and one target directory are used for everything, and only files that differ
+//! are written, so that each break rebuilds only its own crate and the tests that use it.
 
 use std::{
     collections::BTreeSet,
@@ -19,11 +19,11 @@ use crate::run::{cargo, files, patiently};
 const COPY: &str = "target/sabotage";
 const OUTPUT: &str = "target/sabotage-output";
 
-/// How long a build may take, or tests on the unbroken code: on a loaded machine, from nothing.
+/// The time limit of a build, or of tests on the unbroken code, on a loaded machine and from scratch.
 pub const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// How long tests may run on broken code: this, or four times as long as on the unbroken code. Tests that do not end by
-/// then hang, and so have noticed the break.
+/// The least time limit of tests on broken code; the limit is at least four times their time on the unbroken code. Tests that
+/// exceed it hang, and so have noticed the break.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 pub enum Outcome {
@@ -31,9 +31,9 @@ pub enum Outcome {
     Passed,
     /// At least one failed.
     Failed,
-    /// They did not end.
+    /// They did not end in time.
     TimedOut,
-    /// The broken code does not build: the break proves nothing, and has to be written in another way.
+    /// The broken code does not build. The break proves nothing, and must be written differently.
     Unbuilt,
 }
 
@@ -70,7 +70,7 @@ fn cargo_test(tests: &str) -> Command {
 pub struct Copy(());
 
 impl Copy {
-    /// Copies the sources. Files that are the same already are not touched, and files that no longer exist are removed.
+    /// Copies the sources. Unchanged files are not touched, and files that no longer exist are removed.
     pub fn lay_out() -> Result<Self> {
         let copy = Path::new(COPY);
         let mut paths: BTreeSet<PathBuf> =
@@ -114,19 +114,19 @@ impl Copy {
                 Ok(Outcome::Unbuilt)
             }
         };
-        // With a new time: cargo must build it again.
+        // Write it with a new time, so that cargo builds it again.
         fs::write(&file, source)?;
         outcome.with_context(|| format!("{}: {}", b.file, b.what))
     }
 
-    /// Runs some tests, which have been built. The limit is for running them: building says nothing about the break.
+    /// Runs tests, after building them. The limit applies only to running them, because building says nothing about the break.
     pub fn test(&self, tests: &str, limit: Duration) -> Result<Outcome> {
         let Some(status) = finish(&mut cargo_test(tests), limit)? else {
             return Ok(Outcome::TimedOut);
         };
         let text = fs::read_to_string(OUTPUT)?;
         if !status.success() {
-            // A failed test, or a process that aborted. Anything else is trouble of ours.
+            // A failed test, or a process that aborted. Any other failure is an error of this program.
             let crashed = status.signal().is_some() || text.contains("signal:");
             ensure!(
                 crashed || text.contains("test result: FAILED"),
@@ -149,7 +149,7 @@ impl Copy {
     }
 }
 
-/// Runs a command to its end, or kills it when the time is over. What it prints goes to a file.
+/// Runs a command to its end, or kills it at the time limit. Its output goes to a file.
 fn finish(command: &mut Command, limit: Duration) -> Result<Option<ExitStatus>> {
     let output = File::create(OUTPUT)?;
     patiently(command.stdout(output.try_clone()?).stderr(output), limit)

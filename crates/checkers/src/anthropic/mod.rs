@@ -37,7 +37,7 @@ dialect!(
     Provider { schema: "ANT-schema", largest_body: (MAX_BODY_BYTES, "ANT-28"), ..words::PYDANTIC }
 );
 
-/// Where a block may be, in the words of a refusal.
+/// The positions where a block may be, in the words of an error.
 mod place {
     pub const SYSTEM: &str = "`system`";
     pub const USER: &str = "`user` messages";
@@ -46,7 +46,7 @@ mod place {
     pub const DOCUMENT: &str = "`document` blocks";
     pub const SEARCH_RESULT: &str = "`search_result` blocks";
 
-    /// The places of a block type; none for a type that does not exist.
+    /// The positions of a block type; empty for a type that does not exist.
     pub fn of(kind: &str) -> &'static [&'static str] {
         match kind {
             "text" => &[SYSTEM, USER, ASSISTANT, TOOL_RESULT, DOCUMENT, SEARCH_RESULT],
@@ -68,7 +68,7 @@ impl Turn<'_> {
         self.blocks.iter().any(|block| kind_of(block) == kind)
     }
 
-    /// True for a message that is part of a tool loop: it calls tools, or contains only results.
+    /// True for a message of a tool loop: it calls tools, or contains only results.
     fn loops(&self) -> bool {
         let only_results =
             !self.blocks.is_empty() && self.blocks.iter().all(|block| kind_of(block) == "tool_result");
@@ -185,7 +185,7 @@ impl<'a> Check<'a, Anthropic> {
     }
 
     fn tool_loop_starts_with_thinking(&mut self, turns: &[Turn], thinking: &str) {
-        // The loop of the last assistant message, even if the user said something after it.
+        // The loop of the last assistant message, even if the user wrote something after it.
         let turns = turns.iter().enumerate().rev().skip_while(|(_, turn)| turn.role != "assistant");
         let in_loop = turns.take_while(|(_, turn)| turn.loops());
         let opener = in_loop.filter(|(_, turn)| turn.role == "assistant").last();
@@ -230,7 +230,7 @@ impl<'a> Check<'a, Anthropic> {
 impl<'a> Check<'a, Anthropic> {
     fn settings(&mut self, body: &At<'_>) {
         for fault in self.setting_faults(body) {
-            let rule = if fault.what == What::Missing { "ANT-30" } else { "ANT-schema" };
+            let rule = if fault.what == FaultKind::Missing { "ANT-30" } else { "ANT-schema" };
             let message = (words::PYDANTIC.words)(&fault.path, &fault.what);
             self.refuse(rule, fault.path, message);
         }
@@ -288,7 +288,7 @@ impl<'a> Check<'a, Anthropic> {
         match tool.get("type").value {
             None | Some(Value::Null) => {}
             Some(Value::String(kind)) if kind == "custom" => {}
-            // A set of tools has no name; other server tools have a fixed one.
+            // A toolset has no name; other server tools have a fixed one.
             Some(Value::String(kind)) if kind == "mcp_toolset" => return None,
             Some(Value::String(kind)) => return self.tool_name(&tool.under(kind), "name"),
             Some(_) => self.mistyped(&tool.get("type"), "a string"),
@@ -304,7 +304,7 @@ impl<'a> Check<'a, Anthropic> {
         self.tool_name(&tool, "name")
     }
 
-    /// Returns the type of thinking that the request sets, empty for none.
+    /// Returns the type of thinking that the request sets; empty if it sets none.
     fn thinking_type(&mut self, thinking: &At<'a>) -> &'a str {
         if !thinking.is_given() {
             return "";
@@ -318,7 +318,7 @@ impl<'a> Check<'a, Anthropic> {
 
     fn tool_choice(&mut self, body: &At<'_>, names: &HashSet<&str>, thinking: &str) {
         let choice = body.get("tool_choice");
-        // Anything but an object has been refused by its type.
+        // Anything but an object was already refused for its type.
         if !choice.is_object() {
             return;
         }
@@ -353,7 +353,7 @@ impl<'a> Check<'a, Anthropic> {
                 let message = "messages: Unexpected role \"system\". The Messages API accepts a top-level \
                                `system` parameter, not \"system\" as an input message role.";
                 if self.state.model.is_some_and(model::Version::takes_system_messages) {
-                    // Their place and content are judged by rules that differ from model to model.
+                    // Their position and content follow rules that differ from model to model.
                     return self.note("ANT-16", &role, message);
                 }
                 self.refuse("ANT-16", &role, message);
@@ -365,7 +365,7 @@ impl<'a> Check<'a, Anthropic> {
             }
         };
         for field in message.keys().filter(|field| !["role", "content"].contains(&field.as_str())) {
-            self.fault("ANT-29", &message.get(field), &What::Unknown);
+            self.fault("ANT-29", &message.get(field), &FaultKind::Unknown);
         }
         let content = message.get("content");
         match content.value {

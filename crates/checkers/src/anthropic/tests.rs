@@ -13,7 +13,7 @@ const SUITE: Suite = Suite {
     rules: "ANT-01 ANT-02 ANT-03 ANT-04 ANT-05 ANT-06 ANT-07 ANT-08 ANT-09 ANT-10 ANT-11 ANT-12 ANT-13 ANT-14 \
             ANT-16 ANT-17 ANT-18 ANT-20 ANT-22 ANT-23 ANT-24 ANT-25 ANT-26 ANT-27 ANT-28 ANT-29 ANT-30 \
             ANT-schema SAN-02 SAN-07",
-    // Judged in tests of their own.
+    // These have separate tests.
     elsewhere: &["ANT-28", "ANT-30", "SAN-02", "SAN-07"],
     holder: r#"{"tools":[{"name":"look","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"look","input":{"a":@}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"fine"}]}]}"#,
     levels: 994,
@@ -33,7 +33,7 @@ fn pairing_cases() -> Vec<Case> {
     let half = turns([user("go"), says([call("a"), call("b")]), user([result("a")])]);
     vec![
         (vec!["ANT-01"], answered.clone(), half),
-        // the very next message, even where the API would merge neighbours
+        // the very next message, even if the API would merge neighbours
         (
             vec!["ANT-01", "ANT-02"],
             turns([user("go"), says([call("a")]), user([result("a")]), user("so?")]),
@@ -158,7 +158,7 @@ fn thinking_cases() -> Vec<Case> {
     vec![
         (vec!["ANT-18"], long_loop(signed()), long_loop(text("hm"))),
         (vec!["ANT-18"], long_loop(redacted.clone()), on(looping(json!({}), "fine"))),
-        // an answer ends the loop, a user's word does not
+        // an answer ends the loop, a user's text does not
         (
             vec!["ANT-18"],
             on(turns([user("go"), says([call("a")]), user([result("a")]), says([text("done")]), user("on")])),

@@ -15,10 +15,10 @@ use crate::{
 const MAX_WORD: usize = 64;
 const MAX_INPUT_NESTING: usize = 128;
 const MAX_DOCUMENT_NAME: usize = 200;
-/// How many images a message may have, and how many bytes each. "3.75 MB" and "4.5 MB" are read as the smaller of their
-/// two meanings.
+/// How many images a message may have, and how many bytes each. "3.75 MB" and "4.5 MB" are read in the smaller of their two
+/// meanings.
 const MAX_IMAGES: (usize, usize) = (20, 3_750_000);
-/// The same for documents.
+/// How many documents a message may have, and how many bytes each.
 const MAX_DOCUMENTS: (usize, usize) = (5, 4_500_000);
 
 const IMAGE_FORMATS: &[&str] = &["png", "jpeg", "gif", "webp"];
@@ -166,7 +166,7 @@ impl<'a> Check<'a, Bedrock> {
             }
         }
         if !declares_tools {
-            self.fault("BED-06", &tools, &What::Empty);
+            self.fault("BED-06", &tools, &FaultKind::Empty);
         }
         self.tool_choice(&config.get("toolChoice"), &names);
         true // faults of a declaration are reported above
@@ -176,7 +176,7 @@ impl<'a> Check<'a, Bedrock> {
         self.word(&spec.get("name"), "[a-zA-Z0-9_-]+");
         let description = spec.get("description");
         if description.value.is_some() && !is_filled(&description) {
-            self.fault("BED-schema", &description, &What::Empty);
+            self.fault("BED-schema", &description, &FaultKind::Empty);
         }
         let schema = spec.get("inputSchema");
         let Some(("json", json)) = member(&schema) else { return self.union(&schema, "json") };
@@ -327,7 +327,7 @@ impl<'a> Check<'a, Bedrock> {
     fn reasoning(&mut self, reasoning: &At<'a>) {
         match member(reasoning) {
             Some(("reasoningText", thought)) => {
-                // A model that hides its thoughts sends an empty text with a signature.
+                // A model that hides its reasoning sends an empty text with a signature.
                 if !thought["text"].is_string() {
                     self.missing(&thought.get("text"));
                 }
@@ -533,13 +533,13 @@ impl<'a> Check<'a, Bedrock> {
         }
         let found = word.chars().count();
         if found > MAX_WORD {
-            self.fault("BED-07", at, &What::TooMany { most: MAX_WORD, found });
+            self.fault("BED-07", at, &FaultKind::TooMany { most: MAX_WORD, found });
         }
     }
 
     fn one_of(&mut self, at: &At<'_>, allowed: &'static [&'static str]) {
         if !at.text().is_some_and(|value| allowed.contains(&value)) {
-            self.fault("BED-schema", at, &What::NotOneOf { allowed, found: at });
+            self.fault("BED-schema", at, &FaultKind::NotOneOf { allowed, found: at });
         }
     }
 
@@ -556,7 +556,7 @@ fn unanswered(i: usize, ids: &[&str]) -> String {
     format!("Expected toolResult blocks at messages.{i}.content for the following Ids: {}", ids.join(", "))
 }
 
-/// The only member of a union; none if it has more, or none.
+/// The only member of a union; `None` if it has none or several.
 fn member<'a>(union: &At<'a>) -> Option<(&'a str, At<'a>)> {
     let fields = union.value?.as_object()?;
     let (name, value) = fields.iter().next()?;

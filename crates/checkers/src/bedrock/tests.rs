@@ -12,7 +12,7 @@ const SUITE: Suite = Suite {
     fixtures: 24,
     rules: "BED-01 BED-02 BED-03 BED-04 BED-05 BED-06 BED-07 BED-08 BED-09 BED-10 BED-11 BED-schema SAN-02 \
             SAN-07 SAN-09",
-    // Bodies too odd for the table.
+    // These bodies are too odd for the table.
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"additionalModelRequestFields":{"a":@},"messages":[{"role":"user","content":[{"text":"go"}]}]}"#,
     levels: 998,
@@ -75,7 +75,7 @@ fn pairing_cases() -> Vec<Case> {
             turns([user("go"), says([call("a")]), user([result("b")])]),
         ),
         (vec!["BED-03"], answered, turns([user("go"), says([call("a"), call("a")]), user([result("a")])])),
-        // an id is free again in the next turn
+        // an id may be used again in the next turn
         (
             vec!["BED-01"],
             twice("a"),
@@ -370,7 +370,7 @@ fn schema_cases() -> Vec<Case> {
         (schema(), good(), turns([user([json!({"type": "text", "text": "go"})])])),
         (schema(), good(), turns([user([json!({})])])),
         (schema(), good(), turns([user([json!({"text": 1})])])),
-        // a block type of a model that this checker does not know
+        // a block type of a model that is unknown to this checker
         (schema(), said(json!({"novelty": {}})), said(json!({"novelty": {}, "text": "a"}))),
         (schema(), good(), turns([user([call("a"), text("go")])])),
         (schema(), good(), said(result("a"))),

@@ -1,4 +1,4 @@
-//! Which bytes are read, how deep, and what is refused.
+//! Which bytes are read, how deep they may nest, and which are refused.
 
 use super::*;
 

@@ -18,40 +18,40 @@ const MAX_NESTING: usize = 128;
 const DATA: &str =
     "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult";
 
-/// The fields of a part beside its data.
+/// The fields of a part in addition to its data.
 const BESIDE_DATA: &str = "thought thoughtSignature partMetadata videoMetadata mediaResolution";
 
 pub(crate) struct Gemini;
 
 dialect!(Gemini, (), settings::SETTINGS, Provider { schema: "GEM-schema", spelling: camel, ..words::GOOGLE });
 
-/// The part that a content plays in the order of turns.
+/// The role that a content plays in the order of turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of the user, and no response to a call.
+    /// A user's content that is not a response to a call.
     User,
-    /// Of the model, without a call.
+    /// A model's content without a call.
     Model,
     Calls,
     Responses,
-    /// Of an unknown role, so that nothing is known about its place.
+    /// A content of an unknown role, whose position cannot be judged.
     Other,
 }
 
-/// A content reduced to what the rules between contents look at.
+/// The facts about a content that the rules between contents need.
 struct Turn<'a> {
     kind: Kind,
-    /// Name and id of each call of a model's content, or of each response in any other.
+    /// Name and id of each call in a model's content, or of each response in any other.
     ends: Vec<End<'a>>,
-    /// The part that holds the first call, and whether it is signed.
+    /// The index of the part with the first call, and whether that call is signed.
     first_call: Option<(usize, bool)>,
 }
 
-/// A call or a response, by what must match between them.
+/// A call or a response, with the values that must match between them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct End<'a> {
     name: &'a str,
-    /// Empty where there is none, as protocol buffers have it.
+    /// Empty if there is none, as in protocol buffers.
     id: &'a str,
 }
 
@@ -97,11 +97,11 @@ impl<'a> Check<'a, Gemini> {
         }
         let contents = contents.items();
         if contents.is_empty() {
-            return self.fault("GEM-07", "contents", &What::Missing);
+            return self.fault("GEM-07", "contents", &FaultKind::Missing);
         }
         let is_only = contents.len() == 1;
         let turns: Vec<Turn> = contents.iter().map(|content| Turn::read(content, is_only)).collect();
-        // The current turn is everything after the user's last words, or all of it if there are none.
+        // The current turn is everything after the user's last text, or everything if there is none.
         let current = turns.iter().rposition(|turn| turn.kind == Kind::User).unwrap_or(0);
         for (i, content) in contents.iter().enumerate() {
             self.content(content, is_only);
@@ -262,7 +262,7 @@ impl<'a> Check<'a, Gemini> {
         self.responses_stand_alone(&parts, role);
     }
 
-    /// Returns the parts; none if there is no list of them.
+    /// Returns the parts; empty if there is no list of them.
     fn parts(&mut self, content: &At<'a>) -> Vec<At<'a>> {
         let parts = field(content, "parts");
         if !parts.is_given() || parts.as_array().is_some_and(Vec::is_empty) {
@@ -291,7 +291,7 @@ impl<'a> Check<'a, Gemini> {
         let place = bracketed(&part.path);
         let Some((kind, value)) = data.next() else {
             let reason = "required oneof field 'data' must have one initialized field";
-            let message = (words::GOOGLE.words)(&format!("{place}.data"), &What::Other(reason));
+            let message = (words::GOOGLE.words)(&format!("{place}.data"), &FaultKind::Other(reason));
             return self.refuse("GEM-07", part, message);
         };
         if let Some((second, _)) = data.next() {
@@ -450,7 +450,7 @@ impl<'a> Check<'a, Gemini> {
         }
     }
 
-    /// The items of a list that may be missing.
+    /// The items of an optional list.
     fn optional_list(&mut self, at: &At<'a>, expected: &str) -> Vec<At<'a>> {
         if at.is_given() && !at.is_array() {
             self.invalid(at, expected);
@@ -458,7 +458,7 @@ impl<'a> Check<'a, Gemini> {
         at.items()
     }
 
-    /// Judges a text that must be there and hold something; returns whether it does.
+    /// Refuses a missing or empty text; returns whether it is present.
     fn filled(&mut self, holder: &At<'_>, name: &str) -> bool {
         let at = field(holder, name);
         if at.is_given() && !at.is_string() {
@@ -476,7 +476,7 @@ impl<'a> Check<'a, Gemini> {
         }
     }
 
-    /// Refuses every field that is not among the known ones, which spaces separate, in either spelling.
+    /// Refuses every field that is not listed in `known`, which is separated by spaces, in either spelling.
     fn known_fields(&mut self, at: &At<'_>, known: &str) {
         for name in at.keys().filter(|name| !known.split(' ').any(|known| known == camel(name))) {
             let message = format!(
@@ -515,7 +515,7 @@ fn role_of<'a>(content: &At<'a>, is_only: bool) -> Option<&'a str> {
     }
 }
 
-/// True if each call has a response of its name and, where both sides have ids, of its id; in any order.
+/// True if each call has a response with its name and, if both sides have ids, with its id; in any order.
 fn are_matched<'a>(calls: &[End<'a>], responses: &[End<'a>]) -> bool {
     let have_ids = |ends: &[End]| ends.iter().any(|end| !end.id.is_empty());
     let by_id = have_ids(calls) && have_ids(responses);
@@ -551,7 +551,7 @@ fn snake(name: &str) -> String {
     written
 }
 
-/// `function_call` becomes `functionCall`; other spellings stay as they are.
+/// `function_call` becomes `functionCall`; other spellings stay unchanged.
 fn camel(name: &str) -> String {
     let mut written = String::new();
     for word in name.split('_') {

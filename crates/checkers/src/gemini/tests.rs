@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::conformance_tests::{Case, Suite, conformance};
 
-/// What Google tells to send where a call has no signature, as bytes are written in JSON.
+/// The value that Google recommends for a call without a signature, as bytes in JSON.
 const SENTINEL: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 const SUITE: Suite = Suite {
@@ -15,7 +15,7 @@ const SUITE: Suite = Suite {
     fixtures: 24,
     rules: "GEM-01 GEM-02 GEM-03 GEM-04 GEM-05 GEM-06 GEM-07 GEM-08 GEM-09 GEM-10 GEM-11 GEM-12 GEM-14 \
             GEM-schema SAN-02 SAN-07 SAN-09",
-    // A body too odd for the table.
+    // This body is too odd for the table.
     elsewhere: &["SAN-02"],
     holder: r#"{"generationConfig":{"responseJsonSchema":@},"contents":[{"role":"user","parts":[{"text":"go"}]}]}"#,
     levels: 998,
@@ -216,7 +216,7 @@ fn signature_cases() -> Vec<Case> {
         calls(["b", "c"]),
         responses(["b", "c"]),
     ]);
-    // Only what follows the user's last words must be signed.
+    // Only contents after the user's last text must be signed.
     let earlier = unsigned(&long, "/contents/1/parts/0");
     let mut ended = long.clone();
     ended["contents"].as_array_mut().unwrap().push(user("thanks"));

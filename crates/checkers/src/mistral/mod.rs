@@ -20,7 +20,7 @@ pub(crate) struct Mistral;
 pub(crate) struct State<'a> {
     /// The ids of the calls whose results are being read.
     expected: HashSet<&'a str>,
-    /// Those of them that have been answered.
+    /// The ids among them that were answered.
     observed: HashSet<&'a str>,
 }
 
@@ -89,11 +89,11 @@ impl<'a> Check<'a, Mistral> {
         }
     }
 
-    /// Refuses a message that may not follow the one before it, and returns whether it did.
+    /// Refuses a message that must not follow the previous one, and returns whether it did.
     fn is_misplaced(&mut self, i: usize, messages: &[At<'a>]) -> bool {
         let Some(role) = role_of(&messages[i]) else { return false };
         let Some(before) = i.checked_sub(1) else {
-            // A lone result has been refused already.
+            // A lone result was already refused.
             if role == Role::Tool && messages.len() > 1 {
                 let message = "Unexpected role 'tool' at the start of the conversation";
                 self.refuse("MIS-02", &messages[i], message);
@@ -130,7 +130,7 @@ impl<'a> Check<'a, Mistral> {
         self.state.observed.clear();
     }
 
-    /// Counts a result that is in the wrong place, so that it is refused once.
+    /// Counts a result in a wrong position, so that it is refused only once.
     fn observe(&mut self, message: &At<'a>) {
         let id = message.get("tool_call_id").text().filter(|id| self.state.expected.contains(id));
         self.state.observed.extend(id);
@@ -274,7 +274,7 @@ impl<'a> Check<'a, Mistral> {
             }
             "thinking" => {
                 for thought in self.list(&value, "an array").unwrap_or_default() {
-                    // Without `thinking` among them, so that nothing nests.
+                    // `thinking` is not allowed inside, so nothing nests.
                     self.chunk(&["text", "reference"], &thought);
                 }
                 self.check_type(&chunk.get("closed"), Value::is_boolean, "a boolean");

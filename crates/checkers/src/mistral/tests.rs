@@ -9,11 +9,11 @@ use crate::conformance_tests::{Case, Suite, conformance};
 const SUITE: Suite = Suite {
     dialect: "mistral",
     list: "messages",
-    // F21 depends on the version, and F22 is about another provider.
+    // F21 depends on the version, and F22 concerns another provider.
     fixtures: 22,
     rules: "MIS-01 MIS-02 MIS-03 MIS-04 MIS-05 MIS-06 MIS-07 MIS-08 MIS-09 MIS-10 MIS-schema SAN-02 SAN-07 \
             SAN-09",
-    // Bodies too odd for the table.
+    // These bodies are too odd for the table.
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"metadata":{"a":@},"messages":[{"role":"user","content":"go"}]}"#,
     levels: 998,

@@ -19,7 +19,7 @@ dialect!(Ollama, (), settings::SETTINGS, Provider { schema: "OLL-schema", ..word
 /// The request and the rules between its messages.
 impl<'a> Check<'a, Ollama> {
     fn request(&mut self, body: At<'a>) {
-        for fault in self.setting_faults(&body).into_iter().filter(|fault| fault.what != What::Unknown) {
+        for fault in self.setting_faults(&body).into_iter().filter(|fault| fault.what != FaultKind::Unknown) {
             self.fault("OLL-schema", fault.path, &fault.what);
         }
         self.tools(&body.get("tools"));
@@ -62,7 +62,7 @@ impl<'a> Check<'a, Ollama> {
         }
     }
 
-    /// Judges a field of the results, where they have it: at most one of them names each call.
+    /// Judges a field of results that have it: at most one of them may name each call.
     fn are_among<'v>(
         &mut self,
         message: &At<'a>,
@@ -180,14 +180,14 @@ impl Check<'_, Ollama> {
         self.schema(at, &format!("only messages with role '{role}' have this field"));
     }
 
-    /// Refuses a field that is given and not of the expected type.
+    /// Refuses a field that is set to a value of the wrong type.
     fn optional(&mut self, at: &At<'_>, fits: fn(&Value) -> bool, expected: &str) {
         if at.is_given() && !fits(at) {
             self.unfit("OLL-schema", at, expected);
         }
     }
 
-    /// Refuses a value of another type than Go's, in words that leave out the indexes.
+    /// Refuses a value whose type differs from Go's, in words without the indexes.
     fn unfit(&mut self, rule: &'static str, at: &At<'_>, expected: &str) {
         let fields = at.path.split('.').filter(|segment| segment.parse::<usize>().is_err());
         let place = fields.collect::<Vec<_>>().join(".");

@@ -11,7 +11,7 @@ const SUITE: Suite = Suite {
     list: "messages",
     fixtures: 24,
     rules: "OLL-01 OLL-02 OLL-03 OLL-04 OLL-schema SAN-02 SAN-07 SAN-09",
-    // Bodies too odd for the table.
+    // These bodies are too odd for the table.
     elsewhere: &["SAN-02", "SAN-07"],
     holder: r#"{"messages":[{"role":"user","content":"go","extra":@}]}"#,
     levels: 997,
@@ -57,7 +57,7 @@ fn pairing_cases() -> Vec<Case> {
             turns([calls([with_id(call("a"), "1"), with_id(call("a"), "2")]), of_id("2"), of_id("1")]),
             turns([calls([with_id(call("a"), "1"), with_id(call("a"), "2")]), of_id("2"), of_id("2")]),
         ),
-        // ids count only where calls have them
+        // ids count only if the calls have them
         (
             vec!["OLL-04"],
             turns([calls([call("a")]), of_id("2")]),

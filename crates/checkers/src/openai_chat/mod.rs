@@ -66,7 +66,7 @@ impl<'a> Check<'a, OpenAiChat> {
         for fault in self.setting_faults(body) {
             let elsewhere = settings::ELSEWHERE.split(' ').any(|name| name == fault.path);
             let message = (words::OPENAI.words)(&fault.path, &fault.what);
-            if fault.what == What::Unknown && elsewhere {
+            if fault.what == FaultKind::Unknown && elsewhere {
                 self.note("OAC-schema", fault.path, message);
             } else {
                 self.refuse("OAC-schema", fault.path, message);
@@ -213,19 +213,19 @@ impl<'a> Check<'a, OpenAiChat> {
     fn message(&mut self, i: usize, message: &At<'a>) {
         let place = bracketed(&message.path);
         if message.get("function_call").value.is_some() {
-            let what = What::Other("deprecated in favor of 'tool_calls'.");
+            let what = FaultKind::Other("deprecated in favor of 'tool_calls'.");
             self.refuse("OAC-13", &message.get("function_call"), (words::OPENAI.words)(&place, &what));
         }
         let is_known = |field: &str| settings::MESSAGE.split(' ').any(|known| known == field);
         for field in message.keys().filter(|field| !is_known(field)) {
             let path = message.get(field).path;
-            let words = (words::OPENAI.words)(&bracketed(&path), &What::Unknown);
+            let words = (words::OPENAI.words)(&bracketed(&path), &FaultKind::Unknown);
             self.note("OAC-schema", path, words);
         }
         let Some(role) = role_of(message) else { return self.foreign_role(&message.get("role")) };
         self.content(role, message);
         if role == Role::Assistant {
-            // These two may stand in for the content.
+            // These two fields can replace the content.
             let fits = |value: &Value| value.is_string() || value.is_null();
             self.check_type(&message.get("refusal"), fits, "a string");
             self.optional_object(&message.get("audio"));
@@ -323,7 +323,7 @@ impl<'a> Check<'a, OpenAiChat> {
         }
     }
 
-    /// Judges the source of a file's bytes; that there is one is judged elsewhere.
+    /// Judges the source of a file's bytes. A missing one is judged elsewhere.
     fn file(&mut self, file: &At<'a>) {
         let given = |field: &str| file[field].as_str().filter(|text| !text.is_empty());
         if given("file_id").is_some() && given("file_data").is_some() {
@@ -355,7 +355,7 @@ impl<'a> Check<'a, OpenAiChat> {
 
     fn call_id(&mut self, i: usize, at: &At<'a>) {
         let Some(id) = at.text() else {
-            return self.fault("OAC-04", at, &What::Type { expected: "a string", found: at });
+            return self.fault("OAC-04", at, &FaultKind::Type { expected: "a string", found: at });
         };
         self.id_length("OAC-04", id, MAX_CALL_ID, at);
         if let Some(first) = self.state.call_ids.get(id) {
@@ -371,10 +371,10 @@ impl<'a> Check<'a, OpenAiChat> {
 
     fn arguments(&mut self, at: &At<'a>) {
         let Some(arguments) = at.text() else {
-            return self.fault("OAC-08", at, &What::Type { expected: "a string", found: at });
+            return self.fault("OAC-08", at, &FaultKind::Type { expected: "a string", found: at });
         };
         self.text(at);
-        // A raw value only has to be grammatical, so numbers of any size pass, as they do in Python.
+        // A raw value only needs correct grammar, so numbers of any size pass, as in Python.
         match serde_json::from_str::<&RawValue>(arguments) {
             Err(error) => self.refuse("VLL-01", at, format!("arguments are not valid JSON: {error}")),
             Ok(raw) if !raw.get().starts_with('{') => {
@@ -394,7 +394,7 @@ impl Check<'_, OpenAiChat> {
     fn name(&mut self, at: &At<'_>) {
         match at.text() {
             Some(name) => self.tool_name("OAC-06", name, at),
-            None => self.fault("OAC-06", at, &What::Missing),
+            None => self.fault("OAC-06", at, &FaultKind::Missing),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) const SETTINGS: &[Row] = &[
     nullable("verbosity", OneOf(&["low", "medium", "high"])),
 ];
 
-/// Fields that OpenAI refuses and widely used compatible servers take.
+/// Fields that OpenAI refuses but widely used compatible servers accept.
 pub(super) const ELSEWHERE: &str = "add_generation_prompt best_of cache_prompt chat_template_kwargs continue_final_message \
     enable_thinking extra_body guided_json ignore_eos include include_reasoning keep_alive \
     length_penalty min_p min_tokens models num_ctx options plugins prompt_mode provider random_seed \

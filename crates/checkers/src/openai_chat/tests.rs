@@ -12,7 +12,7 @@ const SUITE: Suite = Suite {
     fixtures: 24,
     rules: "OAC-01 OAC-02 OAC-03 OAC-04 OAC-05 OAC-06 OAC-07 OAC-08 OAC-09 OAC-10 OAC-11 OAC-12 OAC-13 \
             OAC-schema SAN-02 SAN-07 SAN-09 VLL-01",
-    // Bodies too large or odd for the table.
+    // These bodies are too large or too odd for the table.
     elsewhere: &["OAC-12", "SAN-02", "SAN-07"],
     holder: r#"{"messages":[{"role":"user","content":"go","extra":@}]}"#,
     levels: 997,

@@ -13,7 +13,7 @@ use crate::{openai::*, prelude::*};
 const MAX_CALL_ID: usize = 64;
 const MAX_ITEM_ID: usize = 64;
 
-/// The calls that wait for an output. Its type is theirs with `_output` at the end, except for a search.
+/// The types of calls that wait for an output. The output's type is the call's with `_output` appended, except for a search.
 const ANSWERED: [&str; 7] = [
     "tool_search_call",
     "function_call",
@@ -24,8 +24,8 @@ const ANSWERED: [&str; 7] = [
     "computer_call",
 ];
 
-/// The types of items, the prefix of their ids, and their fields, each with its type; a question mark allows that it is
-/// missing. Items with `-` have rules of their own.
+/// The types of items, the prefix of their ids, and their fields, each with its type; a question mark marks an optional field.
+/// Items with `-` have separate rules.
 const ITEMS: [(&str, &str, &str); 26] = [
     ("message", "msg_", "-"),
     ("reasoning", "rs_", "-"),
@@ -61,7 +61,7 @@ impl OpenAi for OpenAiResponses {}
 
 dialect!(OpenAiResponses, State<'a>, settings::SETTINGS, Provider { schema: "RSP-schema", ..words::OPENAI });
 
-/// Who wrote a list of parts, which decides the types they may have.
+/// The author of a list of parts, which decides the types that they may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     OfTheModel,
@@ -75,7 +75,7 @@ type Call<'a> = (&'a str, &'a str);
 pub(crate) struct State<'a> {
     item_ids: HashSet<&'a str>,
     call_ids: HashSet<&'a str>,
-    /// Where the last output is that could answer a call.
+    /// The position of the last output that could answer each call.
     last_output: HashMap<Call<'a>, usize>,
     open: HashSet<Call<'a>>,
     /// Ids of the requests for approval.
@@ -255,7 +255,7 @@ impl<'a> Check<'a, OpenAiResponses> {
         self.status(kind, &item.get("status"));
     }
 
-    /// Judges an item that is neither a message nor a call, or that the API does not know.
+    /// Judges an item that is neither a message nor a call, or that is unknown to the API.
     fn other(&mut self, kind: &str, item: &At<'a>) {
         let Some((.., fields)) = ITEMS.iter().find(|(known, ..)| *known == kind) else {
             let message = format!("Invalid value: '{kind}'. Supported values are the types of input items.");
@@ -318,7 +318,7 @@ impl<'a> Check<'a, OpenAiResponses> {
         } else if id.is_empty() && kind == "tool_search_call" {
             self.refuse_at("RSP-09", &at, "empty string.");
         }
-        // The id of this output is, by the API's types, that of the call.
+        // By the API's types, the id of this output is that of the call.
         if kind != "local_shell_call_output" && !self.state.item_ids.insert(id) {
             let message = format!(
                 "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
@@ -489,7 +489,7 @@ impl<'a> Check<'a, OpenAiResponses> {
         }
     }
 
-    /// Judges the fields of which exactly one must name the source of a part's bytes.
+    /// Judges fields of which exactly one must name the source of a part's bytes.
     fn source(&mut self, fields: &[&str], part: &At<'a>) {
         for field in fields {
             self.optional_text(&part.get(field));
@@ -521,8 +521,8 @@ impl<'a> Check<'a, OpenAiResponses> {
     fn free_text(&mut self, rule: &'static str, at: &At<'a>) {
         match at.value {
             Some(Value::String(_)) => self.text(at),
-            Some(found) => self.fault(rule, at, &What::Type { expected: "a string", found }),
-            None => self.fault(rule, at, &What::Missing),
+            Some(found) => self.fault(rule, at, &FaultKind::Type { expected: "a string", found }),
+            None => self.fault(rule, at, &FaultKind::Missing),
         }
     }
 
@@ -554,7 +554,7 @@ impl<'a> Check<'a, OpenAiResponses> {
     }
 }
 
-/// The type of an item, which a message and a reference may leave out; empty if there is none.
+/// The type of an item, which a message and a reference may omit; empty if there is none.
 fn type_of<'a>(item: &At<'a>) -> &'a str {
     match item.field("type") {
         Some(kind) => kind.as_str().unwrap_or_default(),
@@ -596,7 +596,7 @@ fn id_fault(id: &str, prefix: &str) -> Option<String> {
     if !id.starts_with(prefix) {
         return Some(format!("'{id}'. Expected an ID that begins with '{}'.", prefix.trim_end_matches('_')));
     }
-    // A separator at the end is refused in the same words, though they do not fit it.
+    // A separator at the end is refused in the same words, although they do not fit.
     if !is_word(id, "") || id.ends_with(['_', '-']) {
         return Some(format!(
             "'{id}'. Expected an ID that contains letters, numbers, underscores, or dashes, but this value \
@@ -606,7 +606,7 @@ fn id_fault(id: &str, prefix: &str) -> Option<String> {
     (id.len() > MAX_ITEM_ID).then(|| too_long("string", MAX_ITEM_ID, id.len()))
 }
 
-/// A type as it reads in the API's sentences: `function_call` becomes `function call`.
+/// A type in the form of the API's sentences: `function_call` becomes `function call`.
 fn spaced(kind: &str) -> String {
     kind.replace('_', " ")
 }

@@ -12,7 +12,7 @@ const SUITE: Suite = Suite {
     fixtures: 25,
     rules: "RSP-01 RSP-02 RSP-04 RSP-06 RSP-07 RSP-09 RSP-10 RSP-11 RSP-12 RSP-13 RSP-16 RSP-schema OAC-12 \
             SAN-02 SAN-07 SAN-09",
-    // Bodies too large or odd for the table.
+    // These bodies are too large or too odd for the table.
     elsewhere: &["OAC-12", "SAN-02", "SAN-07"],
     holder: r#"{"input":[{"role":"user","content":"go","extra":@}]}"#,
     levels: 997,

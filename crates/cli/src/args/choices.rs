@@ -1,4 +1,4 @@
-//! What an argument may be: dialects, formats, agents, states and rules by their names, from the registries.
+//! The values of arguments: dialects, formats, agents, states and rules by their names, from the registries.
 
 use std::{ffi::OsStr, str::FromStr};
 
@@ -6,18 +6,20 @@ use clap::{
     Arg, Command,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use jiff::tz::TimeZone;
 use rejoin::{
-    Dialect, OnBroken, Rule,
+    Dialect, OnBroken, Rule, Timestamp,
     approval::ApprovalMode,
+    destination::Destination,
     installation::{readable, writable},
+    moment,
     places::AGENTS,
-    sessions::{self, FORMATS, Format},
+    sessions::FORMATS,
     stats::By,
     store::{OWN_AGENT, SessionState},
 };
 
-/// What statistics are broken down by.
+/// The ways to break statistics down.
 pub fn ways() -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(By::ALL.iter().map(|way| way.name())).map(|name| {
         let way = By::ALL.iter().find(|way| way.name() == name);
@@ -25,9 +27,9 @@ pub fn ways() -> impl TypedValueParser<Value = By> {
     })
 }
 
-/// A moment: a day in local time, a time, or how long ago it was.
+/// Parses a point in time: a day in local time, a time, or how long ago it was.
 pub fn time(given: &str) -> Result<Timestamp, String> {
-    moment(given.trim(), Timestamp::now()).ok_or_else(|| {
+    moment::moment(given.trim(), Timestamp::now(), TimeZone::system()).ok_or_else(|| {
         String::from("it must be a day (2026-08-01), a time (2026-08-01T12:00:00Z) or how long ago (24h, 7d)")
     })
 }
@@ -43,70 +45,16 @@ pub fn from_one<N: FromStr + PartialOrd + From<u8>>(given: &str) -> Result<N, St
     number.ok_or_else(|| String::from("it must be a whole number from 1"))
 }
 
-fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
-    const UNITS: &[(char, i64)] = &[('m', 60), ('h', 3_600), ('d', 86_400), ('w', 604_800)];
-    let ago = UNITS.iter().find_map(|(unit, seconds)| {
-        let number: i64 = given.strip_suffix(*unit)?.parse().ok().filter(|number| *number >= 0)?;
-        Some(SignedDuration::from_secs(number.checked_mul(*seconds)?))
-    });
-    if let Some(ago) = ago {
-        return now.checked_sub(ago).ok();
-    }
-    let day = given.parse::<Date>().ok().filter(|_| !given.contains('T'));
-    match day {
-        Some(day) => Some(day.to_zoned(TimeZone::system()).ok()?.timestamp()),
-        None => given.parse().ok(),
-    }
-}
-
 /// The dialects.
 pub fn dialects() -> impl TypedValueParser<Value = Dialect> {
     PossibleValuesParser::new(Dialect::all().map(Dialect::name))
         .map(|name| name.parse().expect("BUG: the choices are the dialects' own names"))
 }
 
-/// What a conversation is turned into.
-#[derive(Clone, Copy)]
-pub enum Destination {
-    /// A request body.
-    Dialect(Dialect),
-    /// A session file.
-    Format(&'static Format),
-}
-
-impl std::fmt::Debug for Destination {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Dialect(dialect) => f.write_str(dialect.name()),
-            Self::Format(format) => f.write_str(format.name),
-        }
-    }
-}
-
-impl Destination {
-    /// The one of that name. A dialect's name always means a request body.
-    pub fn named(name: &str) -> Option<Self> {
-        let name = SHORT.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| long);
-        let dialect = name.parse().ok().map(Self::Dialect);
-        dialect.or_else(|| sessions::named(name).filter(|format| format.write.is_some()).map(Self::Format))
-    }
-
-    /// Whether it is JSON, or lines of JSON. Markdown is the one format for people.
-    pub fn is_json(self) -> bool {
-        !matches!(self, Self::Format(format) if format.name == "markdown")
-    }
-}
-
-/// Formats by the short names that people type.
-const SHORT: &[(&str, &str)] = &[("md", "markdown")];
-
 /// The dialects, and the formats that can be written.
 pub fn destinations() -> impl TypedValueParser<Value = Destination> {
     let names = Dialect::all().map(Dialect::name).chain(writable());
-    let value = |name: &'static str| {
-        let short = SHORT.iter().filter(move |(_, long)| *long == name).map(|(short, _)| *short);
-        PossibleValue::new(name).aliases(short)
-    };
+    let value = |name: &'static str| PossibleValue::new(name).aliases(Destination::short_names(name));
     PossibleValuesParser::new(names.map(value).collect::<Vec<_>>())
         .map(|name| Destination::named(&name).expect("BUG: the choices are the names of both"))
 }
@@ -128,7 +76,7 @@ pub fn found_agents() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(AGENTS.iter().map(|agent| agent.format).collect::<Vec<_>>())
 }
 
-/// The agents that can be given a session.
+/// The agents to which a session can be given.
 pub fn taking_agents() -> impl TypedValueParser<Value = Destination> {
     let taking = AGENTS.iter().filter(|agent| agent.installs.is_some()).map(|agent| agent.format);
     PossibleValuesParser::new(taking.collect::<Vec<_>>())
@@ -164,14 +112,14 @@ pub fn modes() -> impl TypedValueParser<Value = ApprovalMode> {
         .map(|name| ApprovalMode::named(&name).expect("BUG: the choices are the modes' own names"))
 }
 
-/// What `convert --on-broken` takes.
+/// The values of `convert --on-broken`.
 pub const CONVERTING: &[(OnBroken, &str)] = &[
     (OnBroken::Keep, "Repair and keep everything"),
     (OnBroken::Drop, "Repair and leave out what is incomplete"),
     (OnBroken::Refuse, "Print what is wrong and write nothing"),
 ];
 
-/// What `resume --on-broken` takes.
+/// The values of `resume --on-broken`.
 pub const RESUMING: &[(OnBroken, &str)] = &[
     (OnBroken::Keep, "Tell the model that no result was recorded"),
     (OnBroken::Drop, "Leave them out"),
@@ -188,8 +136,8 @@ pub fn policies(allowed: &'static [(OnBroken, &'static str)]) -> impl TypedValue
         .map(|name| OnBroken::named(&name).expect("BUG: the choices are the policies' own names"))
 }
 
-/// The name of a rule: any text, because `explain` itself suggests what was meant. The findings are listed in help and
-/// completions; the rules of providers are too many for that.
+/// The name of a rule. Any text is accepted, because `explain` itself suggests the intended name. Help and completions list the
+/// findings, but not the rules of providers, which are too many.
 #[derive(Clone)]
 pub struct RuleName;
 
@@ -202,24 +150,5 @@ impl TypedValueParser for RuleName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(Rule::ALL.iter().map(|rule| PossibleValue::new(rule.name()))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_days_times_or_how_long_ago() {
-        let now: Timestamp = "2026-08-14T12:00:00Z".parse().unwrap();
-        let moment = |given| moment(given, now).map(|time| time.to_string());
-        assert_eq!(moment("90m").as_deref(), Some("2026-08-14T10:30:00Z"));
-        assert_eq!(moment("7d").as_deref(), Some("2026-08-07T12:00:00Z"));
-        assert_eq!(moment("1w"), moment("7d"));
-        assert_eq!(moment("2026-08-01T12:00:00+02:00").as_deref(), Some("2026-08-01T10:00:00Z"));
-        assert!(moment("2026-08-01").is_some());
-        for wrong in ["", "d", "-1d", "7 days", "yesterday", "2026-13-01", "9999999999999w"] {
-            assert_eq!(moment(wrong), None, "{wrong}");
-        }
     }
 }

@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{Dialect, Timestamp, stats::By};
+use rejoin::{Dialect, Timestamp, destination::Destination, stats::By};
 
-use super::choices::{Destination, agents, destinations, dialects, states, time, ways, whole_number};
+use super::choices::{agents, destinations, dialects, states, time, ways, whole_number};
 use crate::completing;
 
 pub const NEW_EXAMPLES: &str = "Examples:
@@ -112,8 +112,8 @@ pub enum HistoryCommand {
     Show(ShowArguments),
     /// Search messages, titles and tool results
     ///
-    /// Every word must occur. Put \"…\" around a phrase, and * after the beginning of a
-    /// word. Each hit shows its message number for `history show`, `fork` and `erase`.
+    /// Every word must occur. Quote a phrase with "…"; end a word with * to match its beginning. Each hit shows its message
+    /// number for `history show`, `fork` and `erase`.
     #[command(after_long_help = SEARCH_EXAMPLES)]
     Search(SearchArguments),
     /// Export a conversation: every entry as stored, or another format
@@ -171,7 +171,7 @@ pub struct Which {
 }
 
 impl Which {
-    /// What was given. A command that can do without it is about the active conversation.
+    /// The given conversation. For a command that needs none, the default is the active one.
     pub fn given(&self) -> &str {
         self.conversation.as_deref().or(self.id.as_deref()).unwrap_or("@")
     }
@@ -183,7 +183,7 @@ const WHICH_OR_ACTIVE: &str =
 /// What every command takes that changes a conversation, by default the active one.
 #[derive(Debug, Args)]
 #[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
-pub struct Change {
+pub struct ChangeArguments {
     #[command(flatten)]
     pub which: Which,
     /// Show what would change; change nothing
@@ -428,7 +428,7 @@ pub const UNDO_EXAMPLES: &str = "Examples:
 #[command(mut_arg("json", |json| json.help("Print one JSON object per line, one per file")))]
 pub struct UndoArguments {
     #[command(flatten)]
-    pub change: Change,
+    pub change: ChangeArguments,
 }
 
 pub const COMPACT_EXAMPLES: &str = "Examples:
@@ -454,7 +454,7 @@ pub struct CompactArguments {
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     #[command(flatten)]
-    pub change: Change,
+    pub change: ChangeArguments,
 }
 
 pub const PRUNE_EXAMPLES: &str = "Examples:
@@ -477,7 +477,7 @@ pub struct PruneArguments {
     #[arg(long, value_name = "TOKENS", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub token_budget: Option<u64>,
     #[command(flatten)]
-    pub change: Change,
+    pub change: ChangeArguments,
 }
 
 pub const UNCOMPACT_EXAMPLES: &str = "Examples:
@@ -490,7 +490,7 @@ pub const UNCOMPACT_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct UncompactArguments {
     #[command(flatten)]
-    pub change: Change,
+    pub change: ChangeArguments,
 }
 
 pub const PIN_EXAMPLES: &str = "Examples:

@@ -1,4 +1,4 @@
-//! `mcp`: servers whose tools a model may call, and the history as such a server.
+//! `mcp`: servers whose tools a model may call, and the history as an MCP server.
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;

@@ -1,4 +1,4 @@
-//! The command line, declared once: parsing, help, completions and the reference come from here.
+//! The command line, declared once: parsing, help, completions and the reference are derived from it.
 
 mod choices;
 mod conversations;
@@ -15,13 +15,12 @@ use rejoin::{
     store::{Location, ScopeFilter},
 };
 
-pub use choices::Destination;
 use choices::{
     CONVERTING, RuleName, destinations, dialects, formats, formats_and_dialects, from_one, policies,
     taking_agents, whole_number,
 };
 pub use conversations::{
-    CallsArguments, Change, CompactArguments, DeleteArguments, EditsArguments, EraseArguments,
+    CallsArguments, ChangeArguments, CompactArguments, DeleteArguments, EditsArguments, EraseArguments,
     ExportArguments, ForkArguments, HistoryCommand, ListArguments, NewArguments, OutputArguments,
     PinArguments, PruneArguments, RemovalArguments, SearchArguments, ShowArguments, StatsArguments,
     UncompactArguments, UndoArguments,
@@ -31,6 +30,7 @@ pub use mcp::{AddServerArguments, Mcp};
 pub use providers::{
     AskedProvider, Auth, Models, ModelsInfoArguments, ModelsListArguments, SetProviderArguments,
 };
+pub use rejoin::destination::Destination;
 pub use talk::{ChatArguments, ResumeArguments, RunArguments, Talk};
 pub use upkeep::{
     AgentsArguments, ConfigCommand, CopyArguments, ImportArguments, StoreArguments, StoreCommand,
@@ -46,7 +46,7 @@ use crate::completing;
 pub struct CommandLine {
     /// Command to run (default: chat)
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
     #[command(flatten)]
     pub flags: Flags,
 }
@@ -70,10 +70,10 @@ pub struct Flags {
     pub no_pager: bool,
 }
 
-/// The widest that help becomes. Longer lines are hard to read, and a terminal that is split in two has about as much.
+/// The largest width of help, in columns. Longer lines are hard to read, and half of a split terminal is about this wide.
 const WIDTH: usize = 80;
 
-/// The heading of what every command takes.
+/// The heading of the flags that every command takes.
 const GLOBAL: &str = "Global options";
 
 const USAGE: &str = "rejoin [OPTIONS] [COMMAND]
@@ -104,7 +104,7 @@ pub enum Colour {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Talk to a model (the default command)
     ///
     /// Continues the active conversation of this folder, or starts one. Only the reply goes to standard output, as it arrives.
@@ -470,7 +470,7 @@ mod tests {
 
     use super::*;
 
-    /// The words of a line, as a shell takes them apart, up to a pipe or a redirection.
+    /// The words of a command line, split as a shell does, up to a pipe or a redirection.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
         for c in line.chars() {
@@ -489,7 +489,7 @@ mod tests {
         words
     }
 
-    /// Every example in the help is a command line that is understood.
+    /// Every example in the help parses.
     #[test]
     fn examples_are_understood() {
         let mut root = CommandLine::command();

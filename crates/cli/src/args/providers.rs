@@ -1,4 +1,4 @@
-//! `set-provider`, `set-auth`, `models` and `auth`: who answers, and how to authenticate.
+//! `set-provider`, `set-auth`, `models` and `auth`: the choice of who answers, and authentication.
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;

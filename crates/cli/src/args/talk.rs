@@ -126,7 +126,7 @@ pub struct ResumeArguments {
 }
 
 impl ResumeArguments {
-    /// The conversation that was named, and the message.
+    /// The named conversation, and the message.
     pub fn given(&self) -> (Option<&str>, Option<&str>) {
         match &self.session {
             Some(session) => (Some(session), self.id.as_deref().or(self.message.as_deref())),

@@ -1,4 +1,4 @@
-//! `import`, `copy`, `verify`, `store` and `config`: looking after the store.
+//! `import`, `copy`, `verify`, `store` and `config`: maintenance of the store.
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;

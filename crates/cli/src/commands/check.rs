@@ -1,10 +1,10 @@
-//! `rejoin check`: of a request body, whether its provider would accept it; of a session, whether its history is sound.
+//! `rejoin check`: for a request body, whether its provider would accept it; for a session, whether its history is sound.
 
 use std::{collections::BTreeMap, ops::Deref};
 
 use rejoin::{
     Aside, Dialect, Finding, Rule, Session, Severity,
-    check::{self, Judged, Report, RequestBytes, Sender},
+    check::{self, ProviderVerdict, Report, RequestBytes, Sender},
     engine::Mode,
     places::quoted,
     sessions,
@@ -18,7 +18,7 @@ use crate::{
     subject::{self, ReadOptions},
 };
 
-/// Checks every input; one that cannot be read does not keep the others from being checked.
+/// Checks every input. If one cannot be read, the others are still checked.
 pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     if arguments.describe {
         return describe(arguments);
@@ -29,7 +29,7 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
     for (number, given) in arguments.subjects.iter().enumerate() {
         match subject::read(given, &reading) {
             Err(failure) => {
-                // What is damaged was read, and something was found in it.
+                // A damaged input was read, and the damage is a finding.
                 let damaged = failure.is_damage();
                 no_store |= failure.is_store_trouble();
                 read += usize::from(damaged);
@@ -47,7 +47,7 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
                         ForPeople(&report).print()?;
                     }
                 }
-                // What is read last goes with the process: taking a large session apart piece by piece takes time.
+                // Do not free the last subject: taking a large session apart takes time, and the process ends now.
                 if number + 1 == arguments.subjects.len() {
                     std::mem::forget(subject);
                 }
@@ -55,7 +55,7 @@ pub fn run(arguments: &CheckArguments, flags: &Flags) -> Result<u8, Failure> {
         }
     }
     Ok(match (read, found, unreadable) {
-        // A store that cannot be read is no wrong usage, and fails like everywhere else.
+        // An unreadable store is not a usage error; it fails as in every other command.
         (0, _, _) if no_store => FAILED,
         (0, _, _) => UNREADABLE,
         (_, true, _) | (_, _, true) => FAILED,
@@ -86,7 +86,7 @@ impl<'r> Deref for ForPeople<'r> {
 }
 
 impl ForPeople<'_> {
-    /// The dialect that the verdict is about, or that the conversation speaks.
+    /// The dialect that the verdict is about, or in which the conversation was recorded.
     fn speaker(&self) -> Dialect {
         let judged = self.checked.judged.as_ref().map(|judged| judged.dialect);
         let own = self.session.and_then(|session| session.context.dialect);
@@ -94,7 +94,7 @@ impl ForPeople<'_> {
     }
 
     fn print(&self) -> Result<(), Failure> {
-        // What a stored one is in is the store's business; its title says more.
+        // For a stored conversation, the title says more than the format.
         let title = self.session.filter(|_| self.subject.record.is_some()).map(Session::headline);
         let label = match (&self.body, title) {
             (Some(body), _) if body.whole => format!("{} request", self.format()),
@@ -108,7 +108,7 @@ impl ForPeople<'_> {
             output::data(&format!("  {line}"))?;
         }
         let asked = self.checked.judged.is_some();
-        let dead = self.resumed().is_none_or(|resumed| !resumed.accepted());
+        let dead = self.unopened_by().is_none() && self.resumed().is_none_or(|resumed| !resumed.accepted());
         for finding in &self.checked.findings {
             output::data(&format!("  {}", report::line(finding)))?;
             let answer = report::answer(finding, self.speaker()).filter(|_| self.body.is_none() && dead);
@@ -116,7 +116,7 @@ impl ForPeople<'_> {
                 output::data(&format!("      {answer}"))?;
             }
             if finding.is_problem() || asked {
-                output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.deed()))?;
+                output::data(&format!("      {} {}", paint("rejoin:", output::HINT), finding.action_text()))?;
             }
         }
         output::data(&format!("  {}", self.summary()))
@@ -128,7 +128,7 @@ impl ForPeople<'_> {
         refused.chain(judged.notes.iter().map(|note| report::refusal_line(note, Severity::Note))).collect()
     }
 
-    /// One line: the verdict, how much there is, and what to do.
+    /// One line: the verdict, the size, and what to do.
     fn summary(&self) -> String {
         let counted = counted(self);
         match (&self.body, &self.checked.judged) {
@@ -137,8 +137,8 @@ impl ForPeople<'_> {
         }
     }
 
-    /// Of a body: what the provider would say, and what would help.
-    fn verdict(&self, body: &RequestBytes<'_>, judged: &Judged, counted: &str) -> String {
+    /// For a body: the provider's answer, and what would help.
+    fn verdict(&self, body: &RequestBytes<'_>, judged: &ProviderVerdict, counted: &str) -> String {
         let provider = check::checker(judged.dialect).provider;
         let what = if body.whole { "this request" } else { "these messages" };
         let about = if counted.is_empty() { String::new() } else { format!(": {counted}") };
@@ -161,14 +161,14 @@ impl ForPeople<'_> {
         format!("{} {provider} would accept {what}{about}.", paint("accepted:", output::GOOD))
     }
 
-    /// Suggests a command that makes a request the provider accepts, after trying whether it does.
+    /// Suggests a command that makes an acceptable request, after trying that it does.
     fn suggest_conversion(&self, dialect: Dialect) -> String {
         let command = format!("`rejoin convert {} --to {dialect}`", self.given());
         let Some(session) = self.session else {
             return String::from("It holds no conversation that could be mended.");
         };
         let Ok(verdict) = check::of_conversion(session, dialect) else {
-            return String::from("It is more than the provider takes, mended or not.");
+            return String::from("It exceeds the provider's limits, mended or not.");
         };
         let rest = if self.lost() { "" } else { ", and no text is lost" };
         let left: Vec<&str> = verdict.violations.iter().map(|violation| violation.message.as_str()).collect();
@@ -183,7 +183,7 @@ impl ForPeople<'_> {
         format!("{command} mends the messages{rest}; this is left to change: {}", left.join("; "))
     }
 
-    /// Of a session: whether its history is sound, and how to go on.
+    /// For a session: whether its history is sound, and how to continue it.
     fn state(&self, counted: &str) -> String {
         let findings = &self.checked.findings;
         let mut by_severity: BTreeMap<Severity, usize> = BTreeMap::new();
@@ -198,7 +198,7 @@ impl ForPeople<'_> {
         if !findings.iter().any(Finding::is_problem) {
             if let Some(refusal) = judged.and_then(|judged| judged.refusals.first()) {
                 let words = harmless(&refusal.violation.message);
-                // It is refused where that was asked; otherwise the question was whether the history is sound.
+                // With --dialect the question was about the request; otherwise, whether the history is sound.
                 let state = match self.checked.judged {
                     Some(_) => format!("{} the history is sound: ", paint("refused:", output::ERROR)),
                     None => format!("{} ", paint("sound:", output::GOOD)),
@@ -214,10 +214,11 @@ impl ForPeople<'_> {
         )
     }
 
-    /// What the provider would say to the request that is made of a session.
+    /// The provider's answer to the request that is made from a session.
     fn request(&self) -> String {
         let Some(judged) = self.checked.judged.as_ref().or_else(|| self.resumed()) else {
-            return String::new();
+            let agent = self.unopened_by();
+            return agent.map_or_else(String::new, |agent| format!(" {agent} refuses to open it."));
         };
         let provider = check::checker(judged.dialect).provider;
         let says = if judged.accepted() { "would accept" } else { "would refuse" };
@@ -235,17 +236,29 @@ impl ForPeople<'_> {
         }
     }
 
+    /// The agent that wrote the session and refuses to open it, if no verdict about a request was asked for.
+    fn unopened_by(&self) -> Option<&'static str> {
+        let is_asked = self.checked.judged.is_some() || self.subject.record.is_some();
+        let session = self.session.filter(|_| !is_asked && self.count(Rule::CannotBeOpened) > 0)?;
+        let agent = sessions::named(session.format)?.agent.as_ref()?;
+        Some(agent.of(session).name)
+    }
+
     fn suggest_next_step(&self) -> String {
-        let rest = match (self.count(Rule::DamagedEntry), self.lost()) {
-            (0, false) => "; nothing is lost",
-            (0, true) => "",
+        // A packed file that is cut off lacks more than a last write that nobody was told is saved.
+        let is_damage = |found: &Finding| {
+            found.rule == Rule::DamagedEntry || (found.rule == Rule::TornTail && found.is_problem())
+        };
+        let rest = match (self.checked.findings.iter().any(is_damage), self.lost()) {
+            (false, false) => "; nothing is lost",
+            (false, true) => "",
             _ => "; everything that can be read is used",
         };
         let Some(session) = self.session else { return String::new() };
         if self.count(Rule::TooLarge) > 0 {
-            String::from("Leave out what is no longer needed; the file can keep it")
+            String::from("Remove messages you no longer need from the request; the file can keep them")
         } else if self.subject.record.is_some() {
-            // What is in the store can simply go on.
+            // A conversation in the store can be resumed directly.
             format!("`rejoin resume {}` continues it{rest}", session.id)
         } else if session.format != "jsonl"
             && sessions::named(session.format).is_some_and(|format| format.write.is_some())
@@ -256,7 +269,7 @@ impl ForPeople<'_> {
         }
     }
 
-    /// The conversation, as `convert` is given it.
+    /// The conversation, in the form that `convert` takes as an argument.
     fn given(&self) -> String {
         let file = shown(&self.subject.name);
         self.number.map_or_else(|| file.clone(), |number| format!("{file} --session {number}"))
@@ -266,7 +279,7 @@ impl ForPeople<'_> {
         self.checked.findings.iter().filter(|finding| finding.rule == rule).count()
     }
 
-    /// Whether something of the source is in no request.
+    /// Whether a part of the source is in no request.
     fn lost(&self) -> bool {
         let session = self.session.into_iter().flat_map(|session| &session.findings);
         let gone = |finding: &&Finding| {
@@ -276,7 +289,7 @@ impl ForPeople<'_> {
     }
 }
 
-/// A name as it can be given to a shell.
+/// A name, quoted for a shell if needed.
 fn shown(name: &str) -> String {
     if name == "standard input" || name == "-" { String::from("FILE") } else { quoted(&harmless(name)) }
 }

@@ -15,7 +15,7 @@ use crate::{
     settings::{self, KEYS, Setting, SettingOrigin, Settings},
 };
 
-/// The widest that the column of values becomes.
+/// The largest width of the column of values.
 const WIDEST: usize = 48;
 
 pub fn run(command: ConfigCommand, _: &Flags) -> Result<u8, Failure> {
@@ -27,7 +27,7 @@ pub fn run(command: ConfigCommand, _: &Flags) -> Result<u8, Failure> {
             let before = if key.name == "provider" { Some(checked_provider(&home, &value)?) } else { None };
             settings::set(&home.config, key, &value)?;
             if let Some(before) = before {
-                say_what_stays(&before, &value);
+                note_kept_settings(&before, &value);
             }
         }
         ConfigCommand::Unset { key } => settings::unset(&home.config, Setting::named(&key)?)?,
@@ -38,7 +38,7 @@ pub fn run(command: ConfigCommand, _: &Flags) -> Result<u8, Failure> {
             match (value, json) {
                 (value, true) => output::json_data(&as_json(key, value.as_ref()))?,
                 (Some((value, _)), false) => output::raw_data(&value)?,
-                // Nothing to print; scripts see it by the code.
+                // There is nothing to print; scripts use the exit code.
                 (None, false) => return Ok(FAILED),
             }
         }
@@ -62,7 +62,7 @@ pub fn run(command: ConfigCommand, _: &Flags) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Refuses a provider that is unknown and has no address. Gives the settings as they are before it is set.
+/// Refuses a provider that is unknown and has no address. Returns the settings before the change.
 fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
     let settings = Settings::load(&home.config)?;
     settings::checked(Setting::named("provider")?, value)?;
@@ -70,8 +70,8 @@ fn checked_provider(home: &Home, value: &str) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Says which settings were made for the provider before and apply to the new one from now on.
-fn say_what_stays(before: &Settings, value: &str) {
+/// Names the settings that were made for the previous provider and now apply to the new one.
+fn note_kept_settings(before: &Settings, value: &str) {
     let name = canonical(value);
     let file = |key: &str| before.value_from(key, SettingOrigin::File);
     if file("provider").is_none_or(|old| old == name) {
@@ -89,10 +89,10 @@ fn say_what_stays(before: &Settings, value: &str) {
     }
 }
 
-/// The value of a setting and where it is from; for the store, the one that would be used.
+/// The value of a setting and its source; for the store, the one that would be used.
 fn value(settings: &Settings, home: &Home, key: &Setting) -> Option<(String, &'static str)> {
     let set = settings.get(key.name).map(|(value, from)| {
-        // An address may hold a password, and a list of settings ends up in bug reports.
+        // An address may contain a password, and lists of settings are pasted into bug reports.
         let shown = if key.is_address() { rejoin::store::hidden(value) } else { value.to_owned() };
         (shown, from.name())
     });

@@ -1,4 +1,4 @@
-//! `rejoin convert`: a request body on stdout, what was done on stderr and, if asked, in a report.
+//! `rejoin convert`: writes the request body to stdout, the changes to stderr and, if requested, to a report.
 
 use std::fmt::Display;
 
@@ -22,7 +22,7 @@ use crate::{
     subject::{self, ReadOptions},
 };
 
-/// Environment variables that turn repairing off.
+/// Environment variables that switch repairing off.
 const REFUSE_VARIABLES: &[&str] = &["DISABLE_MESSAGE_SANITIZATION", "REJOIN_DISABLE_REPAIR"];
 
 pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -35,12 +35,12 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
         Some(given) => given,
         None => policy(&Settings::load(&Home::from_environment()?.config)?),
     };
-    let tell = |findings: Vec<Finding>, deed: fn(&Finding) -> &'static str| {
+    let tell = |findings: Vec<Finding>, action: fn(&Finding) -> &'static str| {
         let findings = subject.with_lines(session, findings);
         if let Some(path) = &arguments.report {
             outfile::put_report(path, &shape::findings(&findings))?;
         }
-        let lines = report::summary(&findings, arguments.place.verbose, deed);
+        let lines = report::summary(&findings, arguments.place.verbose, action);
         lines.iter().for_each(|line| output::talk(line));
         Ok::<(), Failure>(())
     };
@@ -50,7 +50,7 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let InstallArguments { install, json, .. } = arguments.place;
     if let Some(entries) = subject.record.as_deref().filter(|_| is_own(to) && !install) {
-        tell(session.findings.clone(), Finding::deed)?;
+        tell(session.findings.clone(), Finding::action_text)?;
         return put(&FileContent::Text(verbatim(entries))).map(|()| 0);
     }
     let choice = Choice { model: arguments.model.as_deref(), max_tokens: arguments.max_tokens };
@@ -64,9 +64,10 @@ pub fn run(arguments: &ConvertArguments, flags: &Flags) -> Result<u8, Failure> {
             if copy.is_none() {
                 outfile::check_content(&arguments.output, &content)?;
             }
-            say_what_is_refused(to, &content);
-            // The report first: once the body is written, the work is done.
-            tell(findings, Finding::deed)?;
+            warn_about_refusals(to, &content);
+            say_what_is_hidden(session, to);
+            // Write the report first: writing the body completes the work.
+            tell(findings, Finding::action_text)?;
             match copy {
                 Some(copy) => install::put(&copy, &content, json)?,
                 None => put(&content)?,
@@ -101,7 +102,7 @@ pub fn make(
             if let FileContent::Text(text) = &mut written.content
                 && !to.is_json()
             {
-                // It is made to be looked at, also on a terminal.
+                // This text is made for reading, also on a terminal, so make it safe to print.
                 *text = output::harmless_lines(text);
             }
             Ok(written)
@@ -109,9 +110,9 @@ pub fn make(
     }
 }
 
-/// Says what the provider would still refuse in a request: settings that only its caller can choose, or that the source
-/// brought with it. The messages themselves are mended.
-pub fn say_what_is_refused(to: Destination, content: &FileContent) {
+/// Lists what the provider would still refuse: settings that only its caller can choose, or that the source contained. The messages
+/// themselves are mended.
+pub fn warn_about_refusals(to: Destination, content: &FileContent) {
     let (Destination::Dialect(dialect), FileContent::Text(body)) = (to, content) else { return };
     let checker = check::checker(dialect);
     let verdict = checker.check(body.as_bytes());
@@ -125,7 +126,20 @@ pub fn say_what_is_refused(to: Destination, content: &FileContent) {
     }
 }
 
-/// Whether it is rejoin's own format, in which entries are written as they are stored.
+/// Says how many messages are not written because the model no longer sees them. Only rejoin's own format keeps those.
+pub fn say_what_is_hidden(session: &Session, to: Destination) {
+    let hidden = session.hidden().count();
+    if hidden == 0 || is_own(to) {
+        return;
+    }
+    let messages = output::plural(hidden, "message");
+    output::note(format!(
+        "left out {messages} that the model no longer sees: summarized, pruned, or on another branch"
+    ));
+    output::hint("`--to jsonl` writes every message");
+}
+
+/// Whether it is rejoin's own format, in which entries are written exactly as stored.
 pub fn is_own(to: Destination) -> bool {
     matches!(to, Destination::Format(format) if format.name == "jsonl")
 }
@@ -141,12 +155,12 @@ pub fn failure(name: impl Display, error: &ConvertError) -> Failure {
             let place =
                 error.at.message.map_or_else(String::new, |message| format!(", in message {message}"));
             let what = format!("{name} cannot be sent: {error}{place}");
-            Failure::failed(what, "leave out what is no longer needed, or split the conversation")
+            Failure::failed(what, "remove messages you no longer need, or split the conversation")
         }
     }
 }
 
-/// The default policy for broken states: the variables that turn repair off decide, else the setting.
+/// The default policy for broken states: from the variables that switch repair off, else from the setting.
 pub fn policy(settings: &Settings) -> OnBroken {
     let off = |name: &&str| {
         std::env::var(name).is_ok_and(|value| value.eq_ignore_ascii_case("true") || value == "1")

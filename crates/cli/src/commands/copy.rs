@@ -1,43 +1,45 @@
-//! `rejoin copy`: conversations from one store to another, entry by entry, hashes included.
+//! `rejoin copy`: copies conversations to another store, entry by entry, including hashes.
 
 use std::ops::ControlFlow;
 
-use rejoin::{ConversationId, EngineError, engine::Copied, list::list, shape, store::Filter};
+use rejoin::{
+    ConversationId, EngineError, active::whole_location, engine::Copied, list::list, shape, store::Filter,
+};
 
-use crate::{active::whole_location, args::CopyArguments, commands::prelude::*};
+use crate::{args::CopyArguments, commands::prelude::*};
 
 const STORES: &str = "`--store` names the store to copy from, `--to` the one to copy to";
 
-/// Copies conversations; one that cannot be copied does not stop the others.
+/// Copies conversations. If one cannot be copied, the others still are.
 pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    if whole_location(&desk.location) == whole_location(&arguments.to) {
+    let cli = CliContext::new(flags)?;
+    if whole_location(&cli.location) == whole_location(&arguments.to) {
         return Err(Failure::usage(format!("{} is the store that is copied from", arguments.to), STORES));
     }
     let (store, ids) = match &arguments.conversations[..] {
         [] => {
-            let missing = || format!("there is no store at {} to copy from", desk.location);
-            let store = desk.read_store()?.ok_or_else(|| Failure::usage(missing(), STORES))?;
+            let missing = || format!("there is no store at {} to copy from", cli.location);
+            let store = cli.read_store()?.ok_or_else(|| Failure::usage(missing(), STORES))?;
             let mut ids = Vec::new();
             list(&*store, &Filter::default(), usize::MAX, |summary| {
                 ids.push(summary.id);
                 ControlFlow::Continue(())
             })
             .map_err(|why| context::unusable(store.location(), why))?;
-            // The oldest first, so that the copy lists them in the same order.
+            // Copy the oldest first, so that the other store lists them in the same order.
             ids.reverse();
             (store, ids)
         }
         [first, rest @ ..] => {
-            let (store, id) = desk.find(first)?;
+            let (store, id) = cli.find(first)?;
             let mut ids = vec![id];
             for given in rest {
-                ids.push(desk.resolve(&*store, given)?);
+                ids.push(cli.resolve(&*store, given)?);
             }
             (store, ids)
         }
     };
-    let other = CliContext::open_other(&arguments.to.clone().with_folder(&desk.home.beside_servers()))?;
+    let other = CliContext::open_other(&arguments.to.clone().with_folder(&cli.home.beside_servers()))?;
     let writer = context::writer(&*other, "rejoin copy");
     let bar = output::progress(ids.len(), "{bar:40} {pos}/{len} conversations");
     let mut failed = 0;
@@ -54,10 +56,10 @@ pub fn run(arguments: &CopyArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     bar.finish_and_clear();
     context::settle(&*other);
-    if failed > 0 { Err(Failure::some(failed, ids.len())) } else { Ok(0) }
+    if failed > 0 { Err(Failure::some_failed(failed, ids.len())) } else { Ok(0) }
 }
 
-/// Why a conversation is not copied. A copy has the same hashes, so what is damaged cannot be copied; it can be forked.
+/// Why a conversation cannot be copied. A copy has the same hashes, so a damaged conversation cannot be copied, only forked.
 fn failure(error: EngineError) -> Failure {
     match error {
         EngineError::Corrupted { id, .. } => Failure::usage(

@@ -1,4 +1,4 @@
-//! `rejoin demo`: a turn of three tools, killed in the middle for real, and resumed. Nothing of it touches your own store.
+//! `rejoin demo`: kills a turn of three tools in the middle, for real, and resumes it. It does not touch the user's own store.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -20,7 +20,7 @@ use rejoin::{
     record::json::Doc,
 };
 
-use super::talking::{self, Saving};
+use super::talking::{self, SaveWarning};
 use crate::{
     context::{CliContext, Flags},
     failure::Failure,
@@ -45,7 +45,7 @@ fn show() -> Result<u8, Failure> {
     command(&format!("rejoin chat \"{QUESTION}\""));
     let mut child = stage.rejoin(&["demo", "--turn"]).stdout(Stdio::piped()).spawn().map_err(starting)?;
     let done = watch(&mut child);
-    // The real thing: no handler runs, nothing is flushed.
+    // A real kill: no handler runs, and nothing is flushed.
     let _ = child.kill();
     let _ = child.wait();
     output::data(&paint(&format!("   killed (SIGKILL) after {done} of 3 tools"), output::WARNING))?;
@@ -54,10 +54,10 @@ fn show() -> Result<u8, Failure> {
     stage.show(&["list"])?;
     stage.show(&["check", "@", "--for", "anthropic"])?;
 
-    say("3. Resumed: what ran is not run again, what did not is.");
+    say("3. Resumed: calls that ran are not run again; the others run now.");
     stage.show(&["resume", "@", "--on-broken", "rerun"])?;
 
-    say("4. Every word is still there, and proves it.");
+    say("4. Every word is still there, and its hashes prove it.");
     stage.show(&["verify"])?;
     stage.show(&["chat", "What did I ask before?"])?;
     output::data("")?;
@@ -66,7 +66,7 @@ fn show() -> Result<u8, Failure> {
 }
 
 fn say(text: &str) {
-    // If the output is closed, the next line says so.
+    // If the output is closed, the next line fails and reports it.
     let _ = output::data(&format!("\n{}", paint(text, output::STRONG)));
 }
 
@@ -78,7 +78,7 @@ fn starting(why: std::io::Error) -> Failure {
     Failure::unreadable("rejoin itself", why, None)
 }
 
-/// A temporary home and a folder to work in.
+/// A temporary home folder and a working folder.
 struct Stage<'s> {
     home: &'s Path,
     here: &'s Path,
@@ -89,7 +89,7 @@ impl Stage<'_> {
         let this = std::env::current_exe().unwrap_or_else(|_| "rejoin".into());
         let mut command = Command::new(this);
         command.args(arguments).current_dir(self.here).stdin(Stdio::null());
-        // Settings of yours must not show.
+        // The user's own settings must not affect the demo.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REJOIN_"))
         {
             command.env_remove(name);
@@ -115,7 +115,7 @@ impl Stage<'_> {
     }
 }
 
-/// Shows what the turn does until one tool is done and the others run; returns how many are done.
+/// Shows the turn until one tool is done and the others are running; returns how many are done.
 fn watch(child: &mut Child) -> usize {
     let (mut started, mut done) = (0, 0);
     let Some(lines) = child.stdout.take() else { return 0 };
@@ -143,10 +143,10 @@ fn watch(child: &mut Child) -> usize {
     done
 }
 
-/// A tool that takes its time.
-struct Slow<T>(T, Duration);
+/// A tool with an added delay.
+struct DelayedTool<T>(T, Duration);
 
-impl<T: Tool> Tool for Slow<T> {
+impl<T: Tool> Tool for DelayedTool<T> {
     fn declaration(&self) -> ToolDeclaration {
         self.0.declaration()
     }
@@ -163,10 +163,10 @@ impl<T: Tool> Tool for Slow<T> {
     }
 }
 
-/// The turn that is killed: as `chat` does it, with slow tools.
+/// The turn that is killed: like one of `chat`, with slow tools.
 fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let store = talking::open_store(&desk)?;
+    let cli = CliContext::new(flags)?;
+    let store = talking::open_store(&cli)?;
     let provider = Offline::default();
     let new = New {
         provider: Some(provider.endpoint().provider.clone()),
@@ -174,14 +174,14 @@ fn slow_turn(flags: &Flags) -> Result<u8, Failure> {
         ..New::default()
     };
     let conversation = Conversation::create_with_clock(store, Arc::new(SystemClock), &new, "rejoin demo");
-    desk.pointer().set(conversation.id())?;
+    cli.pointer().set(conversation.id())?;
     let mut tools = Tools::default();
-    tools.add(Arc::new(Slow(Calculate, Duration::from_millis(700))));
-    tools.add(Arc::new(Slow(ReadFile::new(&desk.folder), Duration::from_secs(20))));
-    tools.add(Arc::new(Slow(ListDir::new(&desk.folder), Duration::from_secs(20))));
+    tools.add(Arc::new(DelayedTool(Calculate, Duration::from_millis(700))));
+    tools.add(Arc::new(DelayedTool(ReadFile::new(&cli.folder), Duration::from_secs(20))));
+    tools.add(Arc::new(DelayedTool(ListDir::new(&cli.folder), Duration::from_secs(20))));
     let mut worker = Worker::new(conversation, Arc::new(provider), tools, TurnSettings::default());
     let stop = Stop::new();
-    let mut drawing = talking::Drawing::new(true, Saving::AtOnce, talking::PrintedWords::All);
+    let mut drawing = talking::Drawing::new(true, SaveWarning::AtOnce, talking::PrintedWords::All);
     let mut sink = |event| drawing.event(&event);
     talking::block_on(worker.turn(TurnInput::from(QUESTION), &mut sink, &stop))?
         .map_err(|error| Failure::Turn(Box::new(error)))?;

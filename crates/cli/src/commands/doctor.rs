@@ -7,7 +7,7 @@ use std::{
 
 use rejoin::{
     Rule,
-    doctor::{Diagnosis, Examined, FileState, Health},
+    doctor::{Diagnosis, ExaminedSession, FileState, Health},
     places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor, Machine},
     source::Unread,
 };
@@ -20,7 +20,7 @@ use crate::{
     source, stream,
 };
 
-/// How many broken sessions are listed, unless all are asked for.
+/// How many broken sessions are listed by default.
 const LISTED: usize = 20;
 
 pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -52,12 +52,12 @@ pub fn run(arguments: &DoctorArguments, flags: &Flags) -> Result<u8, Failure> {
     })
 }
 
-/// Describes a state for people.
+/// The words for a state.
 fn words(health: Health) -> &'static str {
     match health {
         Health::Sound => "sound",
         Health::MendedByItsAgent => "mended by its own agent before sending",
-        Health::Broken => "broken; rejoin cannot tell what its agent does about that",
+        Health::Broken => "broken; rejoin does not know whether its agent mends it",
         Health::Refused => "refused by the provider",
         Health::CannotBeOpened => "cannot be opened by its agent",
     }
@@ -133,7 +133,7 @@ fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: b
         ))?;
     }
     output::data("  rejoin check PATH                                says what is wrong and where")?;
-    // A command is named only if there is a file that it can be used on.
+    // Suggest a command only if there is a file to use it on.
     let formats: BTreeSet<&str> = diagnosis.files.iter().filter_map(first_dead).collect();
     let is_written = |format: &str| AgentPlace::of(format).is_some_and(|agent| agent.installs.is_some());
     let (written, others): (Vec<&str>, Vec<&str>) =
@@ -180,7 +180,7 @@ fn list(files: &[FileState], most: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn described(session: &Examined) -> String {
+fn described(session: &ExaminedSession) -> String {
     let problems = session.problems.iter().map(|(rule, count)| reason(*rule, *count));
     let why: Vec<String> = [words(session.health).to_owned()].into_iter().chain(problems).collect();
     let title = paint(&harmless(&session.title), output::DIM);
@@ -189,7 +189,7 @@ fn described(session: &Examined) -> String {
     format!("  {title}\n  {}{answer}", why.join(", "))
 }
 
-/// `3 × unanswered-call`
+/// Formats a rule and its count: `3 × unanswered-call`.
 fn reason(rule: Rule, count: usize) -> String {
     let name = paint(rule.name(), output::ERROR);
     if count == 1 { name } else { format!("{count} × {name}") }

@@ -10,7 +10,7 @@ use rejoin::{
 
 use crate::output::{harmless, harmless_lines};
 
-/// How many lines of a message are shown, and how long each may be: enough to recognise it.
+/// How many lines of a message are shown, and how many characters of each: enough to recognise it.
 const LINES: usize = 6;
 const WIDTH: usize = 160;
 

@@ -1,4 +1,4 @@
-//! `rejoin explain`: the page of a finding, what a provider's rule demands, or the list of all findings.
+//! `rejoin explain`: shows the page of a finding, a provider's rule, or the list of all findings.
 
 use rejoin::{
     Rule,

@@ -1,5 +1,5 @@
-//! What a prompt asks before it begins: who is to answer at the very first start, and whether an interrupted conversation of this
-//! folder goes on. Both need a terminal, so a script never waits here.
+//! The questions before the first prompt: who shall answer at the very first start, and whether to continue an interrupted
+//! conversation of this folder. Both need a terminal, so a script never waits here.
 
 use rejoin::{
     ConversationId,
@@ -16,19 +16,19 @@ use crate::{
     question::ask,
 };
 
-/// How many of the newest conversations are looked at. Starting takes as long with many conversations as with few.
+/// How many of the newest conversations are examined, so that starting is as fast with many conversations as with few.
 const LOOKED_AT: usize = 100;
 
-/// How much of a title is shown.
+/// How many characters of a title are shown.
 const TITLE: usize = 60;
 
-/// The provider that Enter chooses.
+/// The provider that Enter selects.
 const USUAL: &str = "anthropic";
 
-/// What a person decided at the first start.
+/// The user's decision at the first start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstChoice {
-    /// Something has changed: look again for a provider.
+    /// Something has changed: look for a provider again.
     LookAgain,
     /// The built-in responder answers.
     BuiltIn,
@@ -40,7 +40,7 @@ pub fn is_first_start(store: Option<&dyn Store>) -> bool {
     store.list(&Query { limit: Some(1), ..Query::default() }).is_ok_and(|page| page.conversations.is_empty())
 }
 
-/// Asks who is to answer, if there is neither a key nor a model on this machine.
+/// Asks who shall answer, if there is neither a key nor a model on this machine.
 pub fn ask_who_answers(flags: &Flags) -> Result<FirstChoice, Failure> {
     output::talk("No key was found, and no Ollama answers on this machine. Who should answer?");
     output::talk("  [l]og in to a provider with a key");
@@ -66,7 +66,7 @@ pub fn ask_who_answers(flags: &Flags) -> Result<FirstChoice, Failure> {
     }
 }
 
-/// Asks for a provider and its key. Returns whether there is one now.
+/// Asks for a provider and its key. Returns whether a key was stored.
 fn log_in(flags: &Flags) -> Result<bool, Failure> {
     let names: Vec<&str> = registry::all().map(|service| service.name).collect();
     output::talk(&format!("Providers: {}", names.join(", ")));
@@ -74,7 +74,7 @@ fn log_in(flags: &Flags) -> Result<bool, Failure> {
     let name = if name.is_empty() { USUAL.to_owned() } else { name };
     match providers::auth(Auth::Login { provider: Some(name) }, flags) {
         Ok(code) => Ok(code == 0),
-        // A user who gives up at the key wants to leave.
+        // A user who presses Ctrl-C at the key wants to leave.
         Err(failure @ Failure::Interrupted) => Err(failure),
         Err(failure) => {
             failure.say();
@@ -83,11 +83,11 @@ fn log_in(flags: &Flags) -> Result<bool, Failure> {
     }
 }
 
-/// The newest conversation of this folder, if it was interrupted and the person goes on with it.
-pub fn offered(desk: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+/// The newest conversation of this folder, if it was interrupted and the user chooses to continue it.
+pub fn offered(cli: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
     let page = store.list(&Query { limit: Some(LOOKED_AT), ..Query::default() });
-    let page = page.map_err(|why| context::unusable(&desk.location, why))?;
-    let here = desk.folder.to_string_lossy();
+    let page = page.map_err(|why| context::unusable(&cli.location, why))?;
+    let here = cli.folder.to_string_lossy();
     let newest = page.conversations.iter().find(|summary| summary.about.directory.as_deref() == Some(&*here));
     let Some(newest) = newest.filter(|summary| is_interrupted(summary.shown_state())) else {
         return Ok(None);
@@ -102,7 +102,7 @@ pub fn offered(desk: &CliContext, store: &dyn Store) -> Result<Option<Conversati
     Ok(agreed.then_some(newest.id))
 }
 
-/// Whether a turn can go on without a new message.
+/// Whether a turn can continue without a new message.
 fn is_interrupted(state: SessionState) -> bool {
     use SessionState::{Interrupted, WaitingForApproval, WaitingForModel, WaitingForTools};
     matches!(state, Interrupted | WaitingForApproval | WaitingForModel | WaitingForTools)

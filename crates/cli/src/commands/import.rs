@@ -1,7 +1,7 @@
-//! `rejoin import`: other agents' sessions into the store. The files are only read.
+//! `rejoin import`: imports other agents' sessions into the store. Their files are only read.
 //!
-//! In a folder every regular file is tried by its content. Files that are no sessions are counted by reason; none of them stops
-//! the others. `rejoin::import` decides what is imported, remembered and undone; this file prints it.
+//! In a folder, every regular file is tried by its content. Files that are not sessions are counted by reason, and do not stop the
+//! import. `rejoin::import` decides what is imported, remembered and undone; this file prints it.
 
 use std::{
     path::PathBuf,
@@ -17,29 +17,27 @@ use rejoin::{
     engine::{Clock as _, Imported, SystemClock},
     import::{ImportCounts, ImportStep, Importer, Journal, JournalError, UndoOutcome, UndoneImport, Watch},
     places::{self, Candidates, FolderFiles, LookFor},
-    sessions, shape,
+    removing, sessions, shape,
     source::is_database_address,
     store::Store,
 };
 
-use super::report;
-use crate::{
-    active, args::ImportArguments, commands::prelude::*, home, prompts, signals::SignalWatch, source, stream,
-};
+use super::{history::say_what_is_remembered, report};
+use crate::{args::ImportArguments, commands::prelude::*, home, signals::SignalWatch, source, stream};
 
-/// Imports every file; one that cannot be read does not stop the others.
+/// Imports every file. If one cannot be read, the others still are.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     if arguments.undo {
-        return undo(&desk, arguments.json);
+        return undo(&cli, arguments.json);
     }
-    // `--agent` and `--watch` without paths mean what `--all` means.
+    // `--agent` and `--watch` without paths imply `--all`.
     let everywhere = arguments.all || arguments.paths.is_empty();
     let named = !everywhere && arguments.agents.agents.is_empty();
     let wanted = if named {
         LookFor { since: arguments.agents.since, ..LookFor::default() }
     } else {
-        arguments.agents.wanted(&desk.settings)
+        arguments.agents.wanted(&cli.settings)
     };
     let (databases, paths): (Vec<&String>, Vec<&String>) =
         arguments.paths.iter().partition(|path| is_database_address(path));
@@ -57,30 +55,31 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
         output::hint("`rejoin doctor --self` lists the folders that were looked in");
         return Ok(0);
     }
-    let store = desk.write_store()?;
+    let store = cli.write_store()?;
     let bar = output::progress(candidates.len(), "{bar:40} {pos}/{len} sessions");
     let writer = context::writer(&*store, "rejoin import");
-    let mut importer = Importer::new(writer, journal(&desk), wanted, stream::open);
+    let mut importer = Importer::new(writer, journal(&cli), wanted, stream::open);
     importer.from = arguments.from.as_deref().and_then(sessions::named);
     let mut watch = Watch::default();
-    let mut teller = Teller { voice: Voice::Full, from: arguments.from.as_deref(), json: arguments.json };
+    let mut printer =
+        ImportPrinter { verbosity: Verbosity::Full, from: arguments.from.as_deref(), json: arguments.json };
     passed_over.into_iter().for_each(|(path, reason)| importer.counts.skip(&path, reason));
     for candidate in &candidates {
-        bar.suspend(|| watch.import(&mut importer, candidate, &mut |step| teller.tell(step)))?;
+        bar.suspend(|| watch.import(&mut importer, candidate, &mut |step| printer.tell(step)))?;
         bar.inc(1);
     }
     bar.finish_and_clear();
     for address in databases {
-        importer.database(address, &mut |step| teller.tell(step))?;
+        importer.database(address, &mut |step| printer.tell(step))?;
     }
     context::settle(&*store);
     if arguments.watch {
         let failed = importer.counts.failed;
         output::talk(&sentence(&importer.counts));
-        teller.voice = Voice::News;
+        printer.verbosity = Verbosity::News;
         until_stopped(|stopped| {
             let candidates = look(importer.wanted()).files;
-            watch.look(&mut importer, &candidates, || !stopped(), &mut |step| teller.tell(step))
+            watch.look(&mut importer, &candidates, || !stopped(), &mut |step| printer.tell(step))
         })?;
         output::talk(&sentence(&importer.counts));
         return Ok(u8::from(failed > 0));
@@ -95,15 +94,15 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     match (counts.read, counts.unreadable + missing.len(), counts.failed) {
         (0, 1.., _) => Ok(UNREADABLE),
         (_, _, 0) => Ok(0),
-        (all, _, failed) => Err(Failure::some(failed, all)),
+        (all, _, failed) => Err(Failure::some_failed(failed, all)),
     }
 }
 
-fn journal(desk: &CliContext) -> Journal {
-    Journal::open(&desk.home.data, &desk.location, SystemClock.now())
+fn journal(cli: &CliContext) -> Journal {
+    Journal::open(&cli.home.data, &cli.location, SystemClock.now())
 }
 
-/// Looks again and again until a signal comes. A look returns how long to pause after it.
+/// Polls until a signal arrives. Each poll returns the pause after it.
 fn until_stopped(
     mut look: impl FnMut(&dyn Fn() -> bool) -> Result<Duration, Failure>,
 ) -> Result<(), Failure> {
@@ -143,42 +142,46 @@ fn sentence(counts: &ImportCounts) -> String {
     said + "."
 }
 
-/// How much is said about each file.
+/// How much is printed about each file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum Verbosity {
     /// Everything.
     Full,
-    /// Only what was added: the same file is read again and again.
+    /// Only additions, because the same file is read again and again.
     News,
 }
 
-/// Tells the steps of an import.
-struct Teller<'a> {
-    voice: Voice,
+/// Prints the steps of an import.
+struct ImportPrinter<'a> {
+    verbosity: Verbosity,
     from: Option<&'a str>,
     json: bool,
 }
 
-impl Teller<'_> {
+impl ImportPrinter<'_> {
     fn tell(&self, step: ImportStep<'_>) -> Result<(), Failure> {
-        // What is wrong with a session that has not changed was said when it was imported.
+        // The faults of an unchanged session were already printed when it was imported.
         let said = match &step {
             ImportStep::Stored { path, session, imported } if imported.added > 0 => Some((path, session)),
             ImportStep::Failed { path, session, .. } => Some((path, session)),
             _ => None,
         };
-        if let Some((path, session)) = said.filter(|_| self.voice == Voice::Full) {
+        if let Some((path, session)) = said.filter(|_| self.verbosity == Verbosity::Full) {
             let lines = session.findings.iter().map(report::line);
             lines.for_each(|line| output::talk(&format!("{}: {line}", harmless(path))));
         }
         match step {
             ImportStep::Unread { candidate, why } => {
-                if candidate.is_expected() && self.voice == Voice::Full {
+                if candidate.is_expected() && self.verbosity == Verbosity::Full {
                     source::failure(why, &candidate.path, self.from).say();
                 }
                 Ok(())
             }
-            ImportStep::Stored { imported, .. } if self.voice == Voice::News && imported.added == 0 => Ok(()),
+            ImportStep::Stored { imported, .. }
+                if self.verbosity == Verbosity::News && imported.added == 0 =>
+            {
+                Ok(())
+            }
             ImportStep::Stored { path, session, imported } if self.json => {
                 output::json_data(&shape::imported(&imported, path, session.format))
             }
@@ -190,16 +193,14 @@ impl Teller<'_> {
             }
             ImportStep::NotRemembered(JournalError { path, why }) => {
                 let path = output::shown(&path);
-                output::warning(format!(
-                    "`rejoin import --undo` will not know of this import: {path}: {why}"
-                ));
+                output::warning(format!("`rejoin import --undo` cannot undo this import: {path}: {why}"));
                 Ok(())
             }
         }
     }
 }
 
-/// What was imported from a file, on one line.
+/// The outcome for a conversation, on one line.
 fn line(path: &str, imported: &Imported) -> String {
     let id = imported.id.to_string();
     let added = match imported.added {
@@ -217,11 +218,11 @@ impl From<JournalError> for Failure {
 }
 
 /// `rejoin import --undo`: undoes the last import into this store.
-fn undo(desk: &CliContext, json: bool) -> Result<u8, Failure> {
-    let mut journal = journal(desk);
-    // With a scope only its own imports count. Without any import, no store is created.
-    let store = if journal.last().is_some() { Some(desk.write_store()?) } else { None };
-    let is_own = |store: &dyn Store, id| desk.scope.is_open() || store.summary(id).is_ok();
+fn undo(cli: &CliContext, json: bool) -> Result<u8, Failure> {
+    let mut journal = journal(cli);
+    // With a scope, only the scope's own imports count. If there is no import, no store is created.
+    let store = if journal.last().is_some() { Some(cli.write_store()?) } else { None };
+    let is_own = |store: &dyn Store, id| cli.scope.is_open() || store.summary(id).is_ok();
     let found = store.and_then(|store| Some((journal.last_of(|id| is_own(&*store, id))?, store)));
     let Some((past, store)) = found else {
         output::talk("There is no import to undo.");
@@ -233,10 +234,7 @@ fn undo(desk: &CliContext, json: bool) -> Result<u8, Failure> {
     let (mut undone, mut left) = (0, 0);
     journal.undo(past, &writer, &mut |one: &UndoneImport| {
         if one.outcome == UndoOutcome::Deleted {
-            active::forget(&desk.home.data, one.id);
-            if let Err(why) = prompts::forget(&desk.home.data, one.entries.iter()) {
-                output::warning(format!("the prompt may still remember what was said: {why}"));
-            }
+            say_what_is_remembered(removing::forget(&cli.home.data, one.id, &one.entries));
         }
         *(if one.outcome.is_undone() { &mut undone } else { &mut left }) += 1;
         if json {

@@ -1,4 +1,4 @@
-//! `rejoin convert --install` and `rejoin move`: a session where its agent finds it, and the command that resumes it.
+//! `rejoin convert --install` and `rejoin move`: put a session where its agent finds it, and print the command that resumes it.
 
 use rejoin::{
     ConvertError, OnBroken, Session,
@@ -15,7 +15,7 @@ use crate::{
     output::{self, harmless},
 };
 
-/// Makes a session for an agent, under an id that the agent does not know yet.
+/// Makes a session for an agent, under an id that the agent does not use yet.
 pub fn make(
     session: &Session,
     to: Destination,
@@ -30,7 +30,7 @@ pub fn make(
         let installed = AGENTS.iter().filter(|agent| agent.installs.is_some());
         let formats: Vec<String> = installed.map(|agent| format!("`--to {}`", agent.format)).collect();
         Failure::usage(
-            format!("--install needs the format of an agent that takes sessions, which {name} is not"),
+            format!("--install cannot add sessions to {name}"),
             format!("use one of {}", formats.join(", ")),
         )
     };
@@ -71,7 +71,7 @@ pub fn put(copy: &AgentCopy, content: &FileContent, json: bool) -> Result<(), Fa
     output::json_data(&installed.to_json())
 }
 
-/// What to do if the database of an agent does not take a session.
+/// The advice if the database of an agent does not accept a session.
 fn hint(name: &str, error: &InstallError) -> String {
     match error {
         InstallError::Rows(RowsError::OlderSchema { .. }) => {
@@ -82,7 +82,7 @@ fn hint(name: &str, error: &InstallError) -> String {
                 "this release of rejoin does not know the database of this {name}; `-o FILE` writes a new one"
             )
         }
-        InstallError::Rows(RowsError::Locked) => format!("end {name}, or try again when it is done"),
+        InstallError::Rows(RowsError::Locked) => format!("close {name}, or try again when it is done"),
         _ => String::from("`-o FILE` writes a new database instead"),
     }
 }

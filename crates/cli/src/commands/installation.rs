@@ -1,5 +1,5 @@
-//! `rejoin doctor --self`: what this installation is, where it keeps things, and whether it could save something now. Nothing
-//! that is wrong keeps the rest from being told.
+//! `rejoin doctor --self`: describes this installation, its places, and whether it could save a conversation now. A fault in one
+//! part does not keep the others from being shown.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
 pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
     let settings = Settings::load(&home.config);
-    // Settings that cannot be read do not hide what the environment says.
+    // If the settings cannot be read, the environment still counts.
     let set = match &settings {
         Ok(settings) => settings.value("store").map(str::to_owned),
         Err(_) => std::env::var("REJOIN_STORE").ok(),
@@ -51,24 +51,24 @@ pub fn tell(json: bool, flags: &Flags) -> Result<u8, Failure> {
 
 /// Who would answer in a new conversation, and in the active one of this folder.
 fn answers(flags: &Flags) -> Vec<AnswerOutlook> {
-    // Another check reports settings that cannot be read.
-    let Ok(desk) = CliContext::new(flags) else { return Vec::new() };
+    // Unreadable settings are already reported elsewhere.
+    let Ok(cli) = CliContext::new(flags) else { return Vec::new() };
     let active = || {
-        let store = desk.read_store().ok()??;
-        let id = desk.active(&*store).ok()??;
+        let store = cli.read_store().ok()??;
+        let id = cli.active(&*store).ok()??;
         let conversation = Conversation::open_read_only(Arc::from(store), Arc::new(SystemClock), id).ok()?;
         Some((id, ProviderChoice::of(&conversation)))
     };
-    let active = active().map(|(id, recorded)| answer(&desk, Some((id, &recorded))));
-    [answer(&desk, None)].into_iter().chain(active).collect()
+    let active = active().map(|(id, recorded)| answer(&cli, Some((id, &recorded))));
+    [answer(&cli, None)].into_iter().chain(active).collect()
 }
 
-fn answer(desk: &CliContext, active: Option<(ConversationId, &ProviderChoice)>) -> AnswerOutlook {
+fn answer(cli: &CliContext, active: Option<(ConversationId, &ProviderChoice)>) -> AnswerOutlook {
     let plain = |failure: Failure| match failure.hint() {
         Some(hint) => format!("{failure} ({hint})"),
         None => failure.to_string(),
     };
-    let outlook = answering::outlook(desk, active.map(|(_, recorded)| recorded));
+    let outlook = answering::outlook(cli, active.map(|(_, recorded)| recorded));
     let outcome = outlook.map(|(outcome, trouble)| (outcome, trouble.map(plain))).map_err(plain);
     AnswerOutlook { conversation: active.map(|(id, _)| id), outcome }
 }
@@ -121,7 +121,7 @@ fn for_people(found: &Installation) -> Vec<String> {
     lines
 }
 
-/// `Codex: /home/me/.codex/sessions`; if nothing is there, the first place that was looked at.
+/// `Codex: /home/me/.codex/sessions`; if no place exists, the first one that was searched.
 fn places(agent: &AgentPlace, machine: &Machine) -> String {
     let all = agent.looked_at(machine);
     let there: Vec<String> =
@@ -136,7 +136,7 @@ fn places(agent: &AgentPlace, machine: &Machine) -> String {
     }
 }
 
-/// What commands that a model asks for can do on this machine.
+/// What the commands of a model can do on this machine.
 fn sandbox(confinement: &Confinement) -> Vec<String> {
     match confinement {
         Confinement::Full => {

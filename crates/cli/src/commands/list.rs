@@ -16,25 +16,25 @@ use rejoin::{
 use super::exchange::shortened_line;
 use crate::{args::ListArguments, commands::prelude::*};
 
-/// The default on a terminal: what fits a screen or two.
+/// The default limit on a terminal: one or two screens.
 const ON_TERMINAL: usize = 20;
-/// The default for scripts: enough for most, and fast even in a store of a hundred thousand.
+/// The default limit for scripts: enough for most, and fast even in a store of a hundred thousand conversations.
 const ELSEWHERE: usize = 100;
 pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let store = desk.read_store()?;
+    let cli = CliContext::new(flags)?;
+    let store = cli.read_store()?;
     let usual = if io::stdout().is_terminal() { ON_TERMINAL } else { ELSEWHERE };
     let limit = if arguments.all { usize::MAX } else { arguments.limit.unwrap_or(usual) };
-    let active = desk.pointer().get().unwrap_or_default();
+    let active = cli.pointer().get().unwrap_or_default();
     let filter = filter(arguments);
     let (mut unreadable, mut failed) = (Vec::new(), None);
     let mut drawn =
-        Drawn { text: String::new(), active, filtered: !filter.is_open() || !desk.scope.is_open() };
+        ListDrawing { text: String::new(), active, filtered: !filter.is_open() || !cli.scope.is_open() };
     let mut counts = ListCounts::default();
     if let Some(store) = &store {
         let each = |summary: &Summary| {
             if summary.damaged {
-                // Reading the conversation reports damage. A file that we may not open is reported here.
+                // Opening the conversation reports damage. A file that this user may not read is reported here.
                 let tail = store.tail(summary.id).err();
                 unreadable.extend(tail.filter(|why| matches!(why, StoreError::Io { .. })));
             }
@@ -53,13 +53,13 @@ pub fn run(arguments: &ListArguments, flags: &Flags) -> Result<u8, Failure> {
         return Err(failure);
     }
     if !arguments.json {
-        desk.show(&drawn.finish(counts))?;
+        cli.show(&drawn.finish(counts))?;
     } else if counts.hidden() > 0 {
         output::talk(&more(counts));
     }
     let code = if unreadable.is_empty() { 0 } else { FAILED };
     for why in unreadable {
-        context::unusable(&desk.location, why).say();
+        context::unusable(&cli.location, why).say();
     }
     Ok(code)
 }
@@ -70,21 +70,21 @@ fn filter(arguments: &ListArguments) -> Filter {
     Filter { agent: arguments.agent.clone(), state: arguments.state.clone(), ..of_folder }
 }
 
-/// The list as it is being drawn.
-struct Drawn {
+/// The list while it is being drawn.
+struct ListDrawing {
     text: String,
     active: Option<ConversationId>,
     filtered: bool,
 }
 
-/// The parts of a scope that are not empty, by their names; none if all are.
+/// The parts of a scope that are not empty, with their names; `None` if all are empty.
 pub fn shown_scope(scope: &Scope) -> Option<String> {
     let named = Scope::PARTS.iter().zip(scope.parts()).filter(|(_, part)| !part.is_empty());
     let parts: Vec<String> = named.map(|(name, part)| format!("{name} {}", harmless(part))).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-impl Drawn {
+impl ListDrawing {
     fn add(&mut self, summary: &Summary) {
         let mark = if self.active == Some(summary.id) { "*" } else { " " };
         let id = paint(&summary.id.to_string(), output::STRONG);
@@ -128,7 +128,7 @@ fn more(ListCounts { shown, total }: ListCounts) -> String {
     format!("The newest {shown} of {total} are shown; `--limit N` or `--all` shows more.")
 }
 
-/// The local time of the last message; unknown for an empty file without a time.
+/// The local time of the last message; "unknown" for an empty file without a time.
 fn updated(summary: &Summary) -> String {
     let known = summary.updated != Timestamp::UNIX_EPOCH;
     if known { local_time(summary.updated) } else { String::from("unknown") }

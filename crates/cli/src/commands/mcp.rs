@@ -1,7 +1,7 @@
-//! `rejoin mcp`: the servers whose tools a model may call, and the history as such a server.
+//! `rejoin mcp`: the servers whose tools a model may call, and the history as an MCP server.
 
 use rejoin::{
-    mcp::{McpPhase, McpServerState, McpServers},
+    mcp::{GivenServer, McpPhase, McpServerState, McpServers, ServerSettings},
     shape,
 };
 
@@ -11,34 +11,34 @@ use crate::{
     context::{CliContext, Flags},
     failure::{FAILED, Failure},
     near, output,
-    servers::{self, GivenServer, Unasked},
-    settings::{ServerSettings, add_server, remove_server},
+    servers::{self, IfUndecided},
+    settings::{add_server, remove_server},
 };
 
-/// The widest that a column of the list becomes.
+/// The largest width of a column.
 const WIDEST: usize = 60;
 
 /// How many characters of a tool's description are shown.
 const GLIMPSE: usize = 80;
 
 pub fn run(command: Mcp, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     match command {
-        Mcp::List { json } => list(&desk, json),
-        Mcp::Add(arguments) => add(&desk, arguments),
-        Mcp::Remove { name } => remove(&desk, &name),
-        Mcp::Test { name, json } => test(&desk, &name, json),
-        Mcp::Trust { no } => trust(&desk, !no),
-        Mcp::Serve => serve(&desk),
+        Mcp::List { json } => list(&cli, json),
+        Mcp::Add(arguments) => add(&cli, arguments),
+        Mcp::Remove { name } => remove(&cli, &name),
+        Mcp::Test { name, json } => test(&cli, &name, json),
+        Mcp::Trust { no } => trust(&cli, !no),
+        Mcp::Serve => serve(&cli),
     }
 }
 
-fn list(desk: &CliContext, json: bool) -> Result<u8, Failure> {
-    let given = servers::given(desk, Unasked::LeaveOut)?;
+fn list(cli: &CliContext, json: bool) -> Result<u8, Failure> {
+    let given = servers::given(cli, IfUndecided::LeaveOut)?;
     let widest = |text: fn(&ServerSettings) -> String| {
         given.iter().map(|server| text(&server.settings).chars().count()).max().unwrap_or(0).min(WIDEST)
     };
-    let (width, places) = (widest(|server| server.name.clone()), widest(servers::place));
+    let (width, places) = (widest(|server| server.name.clone()), widest(ServerSettings::place));
     for GivenServer { settings, from } in &given {
         if json {
             let names =
@@ -46,7 +46,7 @@ fn list(desk: &CliContext, json: bool) -> Result<u8, Failure> {
             output::json_data(&shape::mcp_entry(&shape::McpListed {
                 name: &settings.name,
                 from: from.name(),
-                place: &servers::place(settings),
+                place: &settings.place(),
                 is_url: settings.url.is_some(),
                 enabled: settings.enabled,
                 network: settings.network,
@@ -65,20 +65,22 @@ fn list(desk: &CliContext, json: bool) -> Result<u8, Failure> {
         }
         let about = output::paint(&output::harmless(&about.join("; ")), output::DIM);
         let name = output::harmless(&settings.name);
-        let place = output::harmless(&servers::place(settings));
+        let place = output::harmless(&settings.place());
         output::data(&format!("{name:<width$}  {place:<places$}  {about}"))?;
     }
     if given.is_empty() && !json {
         output::talk("There are no MCP servers. `rejoin mcp add NAME -- COMMAND` adds one.");
     }
-    if let Some(project) = servers::project(desk).filter(|project| project.agreed != Some(true)) {
+    if let Some(project) = servers::project(cli).filter(|project| project.agreed() != Some(true)) {
         let path = output::shown(&project.path);
-        output::note(format!("{path} names servers that are not used; `rejoin mcp trust` agrees to them"));
+        output::note(format!(
+            "{path} names servers you have not approved; run `rejoin mcp trust` to approve them"
+        ));
     }
     Ok(0)
 }
 
-fn add(desk: &CliContext, arguments: AddServerArguments) -> Result<u8, Failure> {
+fn add(cli: &CliContext, arguments: AddServerArguments) -> Result<u8, Failure> {
     let mut command = arguments.command.into_iter();
     let server = ServerSettings {
         command: command.next(),
@@ -102,14 +104,14 @@ fn add(desk: &CliContext, arguments: AddServerArguments) -> Result<u8, Failure> 
         let what = format!("`{}` is not an address", output::harmless(&rejoin::store::hidden(url)));
         return Err(Failure::usage(what, "it begins with http:// or https://"));
     }
-    add_server(&desk.home.config, &server)?;
+    add_server(&cli.home.config, &server)?;
     let values = server.headers.iter().chain(&server.env);
     let looks_like_key = |name: &str, value: &str| !value.contains("${") && is_secret(name);
     for (name, _) in values.filter(|(name, value)| looks_like_key(name, value)) {
         let name = output::harmless(name);
         output::warning(format!(
             "the value of {name} is in {} now; `${{VARIABLE}}` would keep it out of the file",
-            output::shown(&desk.home.config)
+            output::shown(&cli.home.config)
         ));
     }
     let name = output::harmless(&server.name);
@@ -117,34 +119,34 @@ fn add(desk: &CliContext, arguments: AddServerArguments) -> Result<u8, Failure> 
     Ok(0)
 }
 
-/// Whether a name of a header or a variable says that its value is a key.
+/// Whether the name of a header or a variable suggests that its value is a key.
 fn is_secret(name: &str) -> bool {
     let pair = [(name.into(), String::from("x").into())];
     rejoin::sandbox::without_secrets(pair, &[]).is_empty()
 }
 
-fn remove(desk: &CliContext, name: &str) -> Result<u8, Failure> {
-    if remove_server(&desk.home.config, name)? {
+fn remove(cli: &CliContext, name: &str) -> Result<u8, Failure> {
+    if remove_server(&cli.home.config, name)? {
         output::talk(&format!("Removed {}.", output::harmless(name)));
         return Ok(0);
     }
-    Err(unknown(desk, name)?)
+    Err(unknown(cli, name)?)
 }
 
-/// There is no server of this name.
-fn unknown(desk: &CliContext, name: &str) -> Result<Failure, Failure> {
-    let given = servers::given(desk, Unasked::LeaveOut)?;
+/// The error for an unknown server.
+fn unknown(cli: &CliContext, name: &str) -> Result<Failure, Failure> {
+    let given = servers::given(cli, IfUndecided::LeaveOut)?;
     let near = near::did_you_mean(name, given.iter().map(|server| server.settings.name.as_str()));
     let what = format!("there is no MCP server `{}`", output::harmless(name));
     Ok(Failure::usage(what, format!("{near}`rejoin mcp list` lists them")))
 }
 
-fn test(desk: &CliContext, name: &str, json: bool) -> Result<u8, Failure> {
-    let given = servers::given(desk, Unasked::Ask)?;
+fn test(cli: &CliContext, name: &str, json: bool) -> Result<u8, Failure> {
+    let given = servers::given(cli, IfUndecided::Ask)?;
     let Some(server) = given.iter().find(|server| server.settings.name == name) else {
-        return Err(unknown(desk, name)?);
+        return Err(unknown(cli, name)?);
     };
-    let servers = McpServers::start(vec![servers::entry(desk, &server.settings)]);
+    let servers = McpServers::start(vec![servers::entry(cli, &server.settings)]);
     block_on(servers.settled())?;
     let Some(state) = servers.states().pop() else { return Ok(FAILED) };
     if json {
@@ -155,7 +157,7 @@ fn test(desk: &CliContext, name: &str, json: bool) -> Result<u8, Failure> {
     Ok(if state.phase == McpPhase::Ready { 0 } else { FAILED })
 }
 
-/// Shows how a server is doing, with its tools.
+/// Shows the state of a server, with its tools.
 pub fn show(state: &McpServerState) -> Result<(), Failure> {
     let name = output::harmless(&state.name);
     match &state.phase {
@@ -190,28 +192,26 @@ pub fn show(state: &McpServerState) -> Result<(), Failure> {
     Ok(())
 }
 
-fn trust(desk: &CliContext, agreed: bool) -> Result<u8, Failure> {
-    let Some(project) = servers::project(desk) else {
+fn trust(cli: &CliContext, agreed: bool) -> Result<u8, Failure> {
+    let Some(mut project) = servers::project(cli) else {
         return Err(Failure::usage(
             "this folder has no .mcp.json that names servers",
             "it is looked for here and above, up to the root of the repository",
         ));
     };
-    servers::remember(&desk.home, &project, agreed);
+    servers::decide(cli, &mut project, agreed);
     let path = output::shown(&project.path);
     output::talk(&if agreed {
         format!("These servers of {path} are used from now on:")
     } else {
         format!("No server of {path} is used:")
     });
-    for line in servers::described(&project) {
-        output::talk(&format!("  {line}"));
-    }
+    servers::say_servers(&project);
     Ok(0)
 }
 
-fn serve(desk: &CliContext) -> Result<u8, Failure> {
-    let (location, scope) = (desk.location.clone(), desk.scope.clone());
+fn serve(cli: &CliContext) -> Result<u8, Failure> {
+    let (location, scope) = (cli.location.clone(), cli.scope.clone());
     let served = block_on(rejoin::mcp::serve(location, scope, tokio::io::stdin(), tokio::io::stdout()))?;
     served.map_err(|why| Failure::Usage {
         what: output::harmless(&why.to_string()),

@@ -37,43 +37,43 @@ pub use talking::block_on;
 pub use talking::{has_terminal, tool_policy};
 
 use crate::{
-    args::{ChatArguments, Command, CommandLine},
+    args::{ChatArguments, CliCommand, CommandLine},
     failure::Failure,
 };
 
 /// Runs a command and returns its exit code.
 pub fn run(arguments: CommandLine) -> Result<u8, Failure> {
     let CommandLine { command, flags } = arguments;
-    match command.unwrap_or_else(|| Command::Chat(ChatArguments::default())) {
-        Command::Chat(arguments) => chat::run(&arguments, &flags),
-        Command::Resume(arguments) => resume::run(&arguments, &flags),
-        Command::Run(arguments) => run::run(&arguments, &flags),
-        Command::Undo(arguments) => undo::run(&arguments, &flags),
-        Command::Compact(arguments) => room::compact(&arguments, &flags),
-        Command::Prune(arguments) => room::prune(&arguments, &flags),
-        Command::Uncompact(arguments) => room::uncompact(&arguments, &flags),
-        Command::New(arguments) => new::run(&arguments, &flags),
-        Command::List(arguments) => list::run(&arguments, &flags),
-        Command::History(command) => history::run(command, &flags),
-        Command::Stats(arguments) => stats::run(&arguments, &flags),
-        Command::Check(arguments) => check::run(&arguments, &flags),
-        Command::Convert(arguments) => convert::run(&arguments, &flags),
-        Command::Move(arguments) => convert::run(&arguments.as_conversion(), &flags),
-        Command::Doctor(arguments) => doctor::run(&arguments, &flags),
-        Command::Import(arguments) => import::run(&arguments, &flags),
-        Command::Copy(arguments) => copy::run(&arguments, &flags),
-        Command::Verify(arguments) => verify::run(&arguments, &flags),
-        Command::Store(arguments) => store::run(&arguments, &flags),
-        Command::Config(command) => config::run(command, &flags),
+    match command.unwrap_or_else(|| CliCommand::Chat(ChatArguments::default())) {
+        CliCommand::Chat(arguments) => chat::run(&arguments, &flags),
+        CliCommand::Resume(arguments) => resume::run(&arguments, &flags),
+        CliCommand::Run(arguments) => run::run(&arguments, &flags),
+        CliCommand::Undo(arguments) => undo::run(&arguments, &flags),
+        CliCommand::Compact(arguments) => room::compact(&arguments, &flags),
+        CliCommand::Prune(arguments) => room::prune(&arguments, &flags),
+        CliCommand::Uncompact(arguments) => room::uncompact(&arguments, &flags),
+        CliCommand::New(arguments) => new::run(&arguments, &flags),
+        CliCommand::List(arguments) => list::run(&arguments, &flags),
+        CliCommand::History(command) => history::run(command, &flags),
+        CliCommand::Stats(arguments) => stats::run(&arguments, &flags),
+        CliCommand::Check(arguments) => check::run(&arguments, &flags),
+        CliCommand::Convert(arguments) => convert::run(&arguments, &flags),
+        CliCommand::Move(arguments) => convert::run(&arguments.as_conversion(), &flags),
+        CliCommand::Doctor(arguments) => doctor::run(&arguments, &flags),
+        CliCommand::Config(command) => config::run(command, &flags),
+        CliCommand::Import(arguments) => import::run(&arguments, &flags),
+        CliCommand::Copy(arguments) => copy::run(&arguments, &flags),
+        CliCommand::Verify(arguments) => verify::run(&arguments, &flags),
+        CliCommand::Store(arguments) => store::run(&arguments, &flags),
         #[cfg(feature = "mcp")]
-        Command::Mcp(command) => mcp::run(command, &flags),
-        Command::Models(command) => providers::models(command, &flags),
-        Command::Auth(command) => providers::auth(command, &flags),
-        Command::SetProvider(arguments) => providers::set_provider(&arguments),
-        Command::SetAuth { method } => providers::set_auth(&method),
-        Command::Demo { turn } => demo::run(turn, &flags),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Completions { shell } => {
+        CliCommand::Mcp(command) => mcp::run(command, &flags),
+        CliCommand::Models(command) => providers::models(command, &flags),
+        CliCommand::Auth(command) => providers::auth(command, &flags),
+        CliCommand::SetProvider(arguments) => providers::set_provider(&arguments),
+        CliCommand::SetAuth { method } => providers::set_auth(&method),
+        CliCommand::Demo { turn } => demo::run(turn, &flags),
+        CliCommand::Explain(arguments) => explain::run(&arguments),
+        CliCommand::Completions { shell } => {
             crate::output::raw_data(crate::completing::script(shell).trim_end())?;
             Ok(0)
         }

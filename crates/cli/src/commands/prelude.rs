@@ -1,4 +1,4 @@
-//! What most commands use: where they run, how they fail, and how they print.
+//! The imports of most commands: context, errors, and printing.
 
 pub(super) use crate::{
     context::{self, CliContext, Flags},

@@ -1,4 +1,4 @@
-//! How findings look to people.
+//! Formats findings for people.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -16,7 +16,7 @@ pub fn refusal_line(refusal: &Refusal, severity: Severity) -> String {
     format!("{} {place}: {} {rule}", severity_word(severity), harmless(&violation.message))
 }
 
-/// The flags of `convert` that would give a request what only its caller can choose.
+/// The flags of `convert` that would set what only the caller of a request can choose.
 pub fn missing_flags(verdict: &Verdict) -> Vec<&'static str> {
     let flags = verdict.violations.iter().filter_map(|violation| match violation.path.as_str() {
         "model" => Some("`--model MODEL`"),
@@ -48,7 +48,7 @@ fn place_of(at: Position) -> String {
     place
 }
 
-/// Whether a rule is about how a conversation is stored, not about what is said in it.
+/// Whether a rule is about how a conversation is stored, not about its content.
 pub fn is_of_storage(rule: Rule) -> bool {
     matches!(rule, Rule::DamagedEntry | Rule::BrokenChain | Rule::TornTail)
 }
@@ -60,8 +60,8 @@ pub fn line(finding: &Finding) -> String {
 }
 
 /// A finding and what was done about it, in one line.
-pub fn line_with_deed(finding: &Finding) -> String {
-    format!("{} — {}", line(finding), finding.deed())
+pub fn line_with_action(finding: &Finding) -> String {
+    format!("{} — {}", line(finding), finding.action_text())
 }
 
 /// The name of a severity, in its colour.
@@ -74,7 +74,7 @@ pub fn severity_word(severity: Severity) -> String {
     paint(severity.name(), style)
 }
 
-/// The provider's error for a finding, in its own words.
+/// The provider's error for a finding, in the provider's words.
 pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
     let wire = dialect.wire();
     let number =
@@ -87,20 +87,24 @@ pub fn answer(finding: &Finding, dialect: Dialect) -> Option<String> {
     Some(format!("{} would answer 400: {}", wire.provider, harmless(&words)))
 }
 
-/// With at most this many findings, all are shown.
+/// Up to this many findings, all are shown.
 const ALL_SHOWN: usize = 10;
-/// With more, this many warnings and errors are shown and the rest is counted.
+/// Beyond that, this many warnings and errors are shown and the rest is counted.
 const PROBLEMS_SHOWN: usize = 5;
 
-/// Findings as `convert` shows them, each with what was done about it: all of a few; of many, some problems and the counts.
-pub fn summary(findings: &[Finding], verbose: bool, deed: impl Fn(&Finding) -> &'static str) -> Vec<String> {
-    let with_deed = |finding: &Finding| format!("{} — {}", line(finding), deed(finding));
+/// Findings in the form that `convert` shows, each with what was done: all if they are few, otherwise some problems and the counts.
+pub fn summary(
+    findings: &[Finding],
+    verbose: bool,
+    action: impl Fn(&Finding) -> &'static str,
+) -> Vec<String> {
+    let with_action = |finding: &Finding| format!("{} — {}", line(finding), action(finding));
     if verbose || findings.len() <= ALL_SHOWN {
-        return findings.iter().map(with_deed).collect();
+        return findings.iter().map(with_action).collect();
     }
     let is_problem = |finding: &&Finding| finding.severity != Severity::Note;
     let mut lines: Vec<String> =
-        findings.iter().filter(is_problem).take(PROBLEMS_SHOWN).map(with_deed).collect();
+        findings.iter().filter(is_problem).take(PROBLEMS_SHOWN).map(with_action).collect();
     let rest = findings.iter().filter(is_problem).skip(PROBLEMS_SHOWN);
     let notes = findings.iter().filter(|finding| !is_problem(finding));
     let mut counts: BTreeMap<(Reverse<Severity>, Rule), usize> = BTreeMap::new();

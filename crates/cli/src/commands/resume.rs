@@ -1,4 +1,4 @@
-//! `rejoin resume`: go on with a conversation, from whatever state it is in.
+//! `rejoin resume`: continues a conversation from any state.
 
 use rejoin::{
     OnBroken,
@@ -10,7 +10,7 @@ use rejoin::{
 
 use super::{
     exchange, report,
-    talking::{self, GivenMessage, Opening, Talking},
+    talking::{self, GivenMessage, OpenConversation, OpenPurpose},
 };
 use crate::{
     args::ResumeArguments,
@@ -21,26 +21,26 @@ use crate::{
 
 /// Makes a conversation the active one, shows its state, and continues it.
 pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    // Nothing is touched before it is clear what is to be said.
+    let cli = CliContext::new(flags)?;
+    // Find out first what to send, before anything is touched.
     let (named, message) = arguments.given();
     let said = message.map(|message| talking::message_to_send(Some(message), &arguments.talk)).transpose()?;
     let given = named.unwrap_or("@");
     let prompts = talking::has_terminal() && !arguments.talk.json;
     let found = (|| {
-        let store = desk.read_store()?.ok_or_else(|| unknown(given))?;
+        let store = cli.read_store()?.ok_or_else(|| unknown(given))?;
         let id = match named {
-            Some(given) => desk.resolve(&*store, given)?,
-            // The error for a store without conversations is that of `@1`.
-            None if prompts && said.is_none() && desk.resolve(&*store, "@1").is_ok() => {
-                match picker::pick(&desk, &*store)? {
+            Some(given) => cli.resolve(&*store, given)?,
+            // In a store without conversations, report the error of `@1`.
+            None if prompts && said.is_none() && cli.resolve(&*store, "@1").is_ok() => {
+                match picker::pick(&cli, &*store)? {
                     Some(id) => id,
                     None => return Ok(None),
                 }
             }
-            None => match desk.active(&*store)? {
+            None => match cli.active(&*store)? {
                 Some(id) => id,
-                None => desk.resolve(&*store, "@1")?,
+                None => cli.resolve(&*store, "@1")?,
             },
         };
         if arguments.strict {
@@ -49,17 +49,17 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
         Ok(Some(id))
     })();
     let Some(id) = found.map_err(|failure| in_words(given, failure))? else { return Ok(0) };
-    let store = talking::open_store(&desk)?;
+    let store = talking::open_store(&cli)?;
     let decided = arguments.on_broken;
     let (rerun, drops) = (decided == Some(OnBroken::Rerun), decided == Some(OnBroken::Drop));
-    let opening = match said.is_some() || rerun {
-        true => Opening::Say,
-        false if prompts => Opening::Prompt,
-        false => Opening::Look,
+    let purpose = match said.is_some() || rerun {
+        true => OpenPurpose::Say,
+        false if prompts => OpenPurpose::Prompt,
+        false => OpenPurpose::Look,
     };
-    let mut talking = Talking::open(&desk, &store, id, &arguments.talk, ("rejoin resume", opening))
+    let mut talking = OpenConversation::open(&cli, &store, id, &arguments.talk, ("rejoin resume", purpose))
         .map_err(|failure| in_words(given, failure))?;
-    talking.make_active(&desk);
+    talking.make_active(&cli);
     let state = talking.state();
     if let Some(on_broken) = decided {
         if on_broken != OnBroken::Rerun || state.unanswered > 0 {
@@ -92,7 +92,7 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     if said.is_none() && !reruns && !arguments.talk.json {
         show_last_exchange(&mut talking);
         if !calls.is_empty() && !prompts && arguments.on_broken.is_none() {
-            say_what_can_be_done(calls, &id.to_string(), talking.elsewhere.as_deref());
+            print_call_options(calls, &id.to_string(), talking.elsewhere.as_deref());
         }
     }
     match said {
@@ -107,9 +107,9 @@ pub fn run(arguments: &ResumeArguments, flags: &Flags) -> Result<u8, Failure> {
     }
 }
 
-/// Decides about calls without a result before the first prompt: as the flag says, else as the user answers.
+/// Decides about calls without a result before the first prompt: by the flag, or else by the user's answer.
 fn decide_at_the_prompt(
-    talking: &mut Talking,
+    talking: &mut OpenConversation,
     calls: &[OpenCall],
     decided: Option<OnBroken>,
 ) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ fn decide_at_the_prompt(
             }
         },
     };
-    // If another process writes to it just now, the next turn records the decision.
+    // If another process is writing to it right now, the next turn records the decision.
     if on_broken == OnBroken::Drop
         && talking.reclaim_now()
         && let Err(failure) = talking.leave_out_unanswered()
@@ -133,8 +133,8 @@ fn decide_at_the_prompt(
     Ok(())
 }
 
-/// Shows the state of a conversation at whose prompt the user now is, and asks about calls without a result.
-pub fn greet(talking: &mut Talking) -> Result<(), Failure> {
+/// Shows the state of the conversation that the prompt has switched to, and asks about calls without a result.
+pub fn greet(talking: &mut OpenConversation) -> Result<(), Failure> {
     let state = talking.state();
     output::done(format!("Resumed conversation: {}", talking.worker.conversation().id()));
     output::talk(&format!("  {}", talking.provider_line()));
@@ -145,12 +145,12 @@ pub fn greet(talking: &mut Talking) -> Result<(), Failure> {
 
 /// Before the first prompt, repeats a question about approval that is still open, or asks what to do with unanswered calls.
 fn ask_before_the_prompt(
-    talking: &mut Talking,
+    talking: &mut OpenConversation,
     state: &Resumption,
     decided: Option<OnBroken>,
 ) -> Result<(), Failure> {
     if state.state == SessionState::WaitingForApproval && decided.is_none() {
-        // The question that was open when the last process ended is asked again at once.
+        // Ask the question again that was open when the last process ended.
         talking.go_on_first = true;
     } else if !state.calls.is_empty() {
         decide_at_the_prompt(talking, &state.calls, decided)?;
@@ -158,9 +158,9 @@ fn ask_before_the_prompt(
     Ok(())
 }
 
-/// Shows the last exchange, so that users remember where they were.
-pub fn show_last_exchange(talking: &mut Talking) {
-    let said = exchange::last(talking.worker.said());
+/// Shows the last exchange, to remind users where they were.
+pub fn show_last_exchange(talking: &mut OpenConversation) {
+    let said = exchange::last(talking.worker.text_messages());
     if !said.is_empty() {
         output::talk("  Last exchange:");
     }
@@ -172,15 +172,15 @@ pub fn show_last_exchange(talking: &mut Talking) {
     }
 }
 
-/// Lists the calls without a result and the commands that decide about them, where the user cannot be asked.
-fn say_what_can_be_done(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
+/// Lists the calls without a result, and the commands that decide about them, if the user cannot be asked.
+fn print_call_options(calls: &[OpenCall], id: &str, elsewhere: Option<&str>) {
     output::talk("  Calls without a result:");
     for line in exchange::listed(calls) {
         output::talk(&format!("    {line}"));
     }
     output::talk("  With your next message the model is told that they were interrupted. Instead you can");
     let folder_is_there = elsewhere.is_none_or(|folder| std::path::Path::new(folder).is_dir());
-    // Only what works here is offered: a call runs where it was made, with a tool that rejoin has.
+    // Offer only what works here: a call runs in its own folder, with a tool that rejoin has.
     if calls.iter().all(|call| call.can_run) && folder_is_there {
         let there = elsewhere.map_or_else(String::new, |folder| format!("cd {} && ", quoted(folder)));
         let there = output::harmless(&there);
@@ -202,7 +202,7 @@ fn or_as_message(given: &str) -> String {
     }
 }
 
-/// Rewords errors as this command reports them.
+/// Rewords errors for this command.
 fn in_words(given: &str, failure: Failure) -> Failure {
     let damaged = |id: String, message: String| Failure::NotResumed {
         what: format!("Conversation '{id}' has corrupted data"),

@@ -1,13 +1,13 @@
-//! `rejoin compact`, `prune` and `uncompact`: by hand what a turn does by itself when its model's window is full.
+//! `rejoin compact`, `prune` and `uncompact`: do on request what a turn does when its model's window is full.
 
 use std::sync::Arc;
 
 use rejoin::{Compaction, Event, PrunePolicy, Stop, shape, store::Store};
 
-use super::talking::{self, Drawing, Opening, PrintedWords, Saving, Talking, block_on};
+use super::talking::{self, Drawing, OpenConversation, OpenPurpose, PrintedWords, SaveWarning, block_on};
 use crate::{
     amounts,
-    args::{Change, CompactArguments, PruneArguments, Talk, UncompactArguments},
+    args::{ChangeArguments, CompactArguments, PruneArguments, Talk, UncompactArguments},
     context::{self, CliContext, Flags},
     failure::{FAILED, Failure},
     output::{self, paint, plural},
@@ -21,8 +21,8 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
         ..Talk::default()
     };
     let change = &arguments.change;
-    let opening = if change.dry_run { Opening::Look } else { Opening::Say };
-    let (mut talking, store) = open(change, flags, &talk, ("rejoin compact", opening))?;
+    let purpose = if change.dry_run { OpenPurpose::Look } else { OpenPurpose::Say };
+    let (mut talking, store) = open(change, flags, &talk, ("rejoin compact", purpose))?;
     let worker = &mut talking.worker;
     let id = worker.conversation().id();
     let messages = worker.shown_messages();
@@ -62,7 +62,7 @@ pub async fn compact_now(
 ) -> Result<u8, Failure> {
     let id = worker.conversation().id();
     let (before, messages) = (worker.shown_tokens(), worker.shown_messages());
-    let mut drawing = Drawing::new(false, Saving::AtOnce, PrintedWords::All);
+    let mut drawing = Drawing::new(false, SaveWarning::AtOnce, PrintedWords::All);
     let mut sink = |event: Event| drawing.event(&event);
     let code = match worker.compact(keep, &mut sink, stop).await {
         why @ (Compaction::Nothing | Compaction::TooShort | Compaction::OverLimit(_)) => {
@@ -77,7 +77,7 @@ pub async fn compact_now(
     } else if code == 0 {
         picture("before", before, before, &plural(messages, "message"))?;
         picture("after", after, before, &plural(left, "message"))?;
-        output::advice(&format!("The record keeps every word; `rejoin uncompact {id}` takes it back."));
+        output::advice(&format!("The record keeps every word; `rejoin uncompact {id}` undoes it."));
     }
     Ok(code)
 }
@@ -101,13 +101,13 @@ fn nothing_to_compact(
         _ => String::from("There is nothing to summarise"),
     };
     let messages = plural(messages, "message");
-    output::talk(&format!("{why}: {messages} with {tokens} tokens stay as they are."));
+    output::talk(&format!("{why}; nothing changed: {messages}, {tokens} tokens."));
     Ok(code)
 }
 
 pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
     let change = &arguments.change;
-    let (mut talking, store) = open(change, flags, &Talk::default(), ("rejoin prune", Opening::Look))?;
+    let (mut talking, store) = open(change, flags, &Talk::default(), ("rejoin prune", OpenPurpose::Look))?;
     let worker = &mut talking.worker;
     let named =
         arguments.keep_last.is_some() || arguments.max_age.is_some() || arguments.token_budget.is_some();
@@ -115,7 +115,7 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
         keep_last: arguments.keep_last,
         max_age: arguments.max_age.map(std::time::Duration::from_secs),
         token_budget: arguments.token_budget,
-        // A person who asks does not wait for a batch.
+        // Prune at once, without waiting for a batch.
         batch: Some(1),
     };
     let before = worker.shown_tokens();
@@ -130,7 +130,7 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
         let results = plural(pruned.survivors.len(), "result");
         let stay = output::agreeing(pruned.survivors.len() as u64, "stays", "stay");
         output::talk(&format!(
-            "No result has to go: {results} {stay}. `--keep-last N` chooses another limit."
+            "No result needs to be removed: {results} {stay}. `--keep-last N` chooses another limit."
         ));
     } else {
         let (results, stay) = (plural(pruned.results.len(), "result"), pruned.survivors.len());
@@ -150,7 +150,8 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
 
 pub fn uncompact(arguments: &UncompactArguments, flags: &Flags) -> Result<u8, Failure> {
     let change = &arguments.change;
-    let (mut talking, store) = open(change, flags, &Talk::default(), ("rejoin uncompact", Opening::Look))?;
+    let (mut talking, store) =
+        open(change, flags, &Talk::default(), ("rejoin uncompact", OpenPurpose::Look))?;
     let worker = &mut talking.worker;
     let id = worker.conversation().id();
     let before = (worker.shown_tokens(), worker.shown_messages());
@@ -182,20 +183,20 @@ pub fn uncompact(arguments: &UncompactArguments, flags: &Flags) -> Result<u8, Fa
 }
 
 fn open(
-    change: &Change,
+    change: &ChangeArguments,
     flags: &Flags,
     talk: &Talk,
-    opening: (&'static str, Opening),
-) -> Result<(Talking, Arc<dyn Store>), Failure> {
-    let desk = CliContext::new(flags)?;
-    let (_, id) = desk.find(change.which.given())?;
-    let store = talking::open_store(&desk)?;
-    let talking = Talking::open(&desk, &store, id, talk, opening)?;
+    purpose: (&'static str, OpenPurpose),
+) -> Result<(OpenConversation, Arc<dyn Store>), Failure> {
+    let cli = CliContext::new(flags)?;
+    let (_, id) = cli.find(change.which.given())?;
+    let store = talking::open_store(&cli)?;
+    let talking = OpenConversation::open(&cli, &store, id, talk, purpose)?;
     Ok((talking, store))
 }
 
-/// Fails if what was done is only in memory.
-fn saved(talking: &Talking, store: &dyn Store) -> Result<(), Failure> {
+/// Fails if the change is only in memory.
+fn saved(talking: &OpenConversation, store: &dyn Store) -> Result<(), Failure> {
     if let Some(warning) = talking.worker.conversation().saved().warning() {
         return Err(Failure::failed(warning, "`rejoin doctor --self` says whether the store can be written"));
     }

@@ -9,7 +9,7 @@ use rejoin::{
     ConversationId,
     engine::{self, Mode},
     providers::catalogue::{Dollars, PRICES_NOTED},
-    stats::{By, Calls, Spent, Stats, Tally},
+    stats::{By, Calls, Stats, Tally, TokenSpending},
     store::{Filter, Store},
 };
 
@@ -19,12 +19,12 @@ use crate::{
     commands::prelude::*,
 };
 
-/// How wide bars are.
+/// The width of bars, in columns.
 const COLUMNS: usize = 24;
 
 pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find_or_all(arguments.conversation.as_deref())?;
     let mut tally = Tally::since(arguments.since);
     let mut code = 0;
     if let Some(store) = &store {
@@ -46,12 +46,12 @@ pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
         let ways = arguments.by.as_ref().map_or(By::ALL, std::slice::from_ref);
         output::json_data(&stats.to_json(ways))?;
     } else {
-        desk.show(&for_people(&stats, arguments.by))?;
+        cli.show(&for_people(&stats, arguments.by))?;
     }
     Ok(code)
 }
 
-/// The conversation that was asked for, or all of them.
+/// The requested conversation, or all of them.
 fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<ConversationId>, Failure> {
     if let Some(id) = id {
         return Ok(vec![id]);
@@ -62,7 +62,7 @@ fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<Co
         ControlFlow::Continue(())
     })
     .map_err(|why| context::unusable(store.location(), why))?;
-    // Oldest first, so that messages which a fork shares are counted in the original.
+    // Oldest first, so that messages shared with a fork are counted in the original.
     ids.reverse();
     Ok(ids)
 }
@@ -104,7 +104,7 @@ fn for_people(stats: &Stats, by: Option<By>) -> String {
 type Row = (String, u64, String);
 
 fn rows(stats: &Stats, way: By) -> Vec<Row> {
-    let spent = |name: String, spent: &Spent| {
+    let spent = |name: String, spent: &TokenSpending| {
         let words = format!("{}, {}, {}", plural(spent.requests, "request"), tokens(spent), cost(spent));
         (name, spent.tokens(), words)
     };
@@ -128,7 +128,7 @@ fn rows(stats: &Stats, way: By) -> Vec<Row> {
 fn table(rows: &[Row]) -> String {
     let width = rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
     let largest = rows.iter().map(|(_, amount, _)| *amount).max().unwrap_or(0);
-    // A program or a file gets the numbers only.
+    // Print only numbers to a program or a file.
     let bars = io::stdout().is_terminal();
     let widest = rows.iter().map(|(_, _, words)| words.chars().count()).max().unwrap_or(0);
     let columns = bar_columns(COLUMNS, width + widest + 6);
@@ -143,7 +143,7 @@ fn table(rows: &[Row]) -> String {
     if bars { output::in_rows(&text).into_owned() } else { text }
 }
 
-fn tokens(spent: &Spent) -> String {
+fn tokens(spent: &TokenSpending) -> String {
     if spent.requests == 0 {
         return String::from("none counted");
     }
@@ -151,7 +151,7 @@ fn tokens(spent: &Spent) -> String {
 }
 
 /// The cost, and the number of tokens without a known price.
-fn cost(spent: &Spent) -> String {
+fn cost(spent: &TokenSpending) -> String {
     match (spent.tokens(), spent.unpriced) {
         (_, 0) => spent.cost.to_string(),
         (all, unpriced) if unpriced >= all => String::from("price not known"),

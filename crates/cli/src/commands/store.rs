@@ -1,10 +1,10 @@
-//! `rejoin store`: where conversations are kept, how, and the options of that place.
+//! `rejoin store`: shows the store's location, size and schema, and its options.
 
 use std::time::Instant;
 
 use rejoin::{
     shape::{self, StoreFacts},
-    store::{Enabled, Location, Query, Store, StoreError},
+    store::{EnableOutcome, Location, Query, Store, StoreError},
 };
 
 use crate::{
@@ -16,22 +16,22 @@ use crate::{
 };
 
 pub fn run(arguments: &StoreArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     match &arguments.command {
-        None => show(&desk, arguments.json)?,
-        Some(StoreCommand::Enable { option, json }) => enable(&desk, option, *json || arguments.json)?,
+        None => show(&cli, arguments.json)?,
+        Some(StoreCommand::Enable { option, json }) => enable(&cli, option, *json || arguments.json)?,
     }
     Ok(0)
 }
 
-fn show(desk: &CliContext, json: bool) -> Result<(), Failure> {
-    let store = desk.read_store()?;
+fn show(cli: &CliContext, json: bool) -> Result<(), Failure> {
+    let store = cli.read_store()?;
     let facts =
-        store.as_deref().map(facts).transpose().map_err(|why| context::unusable(&desk.location, why))?;
+        store.as_deref().map(facts).transpose().map_err(|why| context::unusable(&cli.location, why))?;
     if json {
-        return output::json_data(&shape::store(&desk.location, facts.as_ref()));
+        return output::json_data(&shape::store(&cli.location, facts.as_ref()));
     }
-    output::data(&format!("store:         {}", harmless(&desk.location.to_string())))?;
+    output::data(&format!("store:         {}", harmless(&cli.location.to_string())))?;
     let Some(facts) = facts else {
         return output::data("               does not exist yet; the first conversation creates it");
     };
@@ -58,32 +58,32 @@ fn facts(store: &dyn Store) -> Result<StoreFacts, StoreError> {
     })
 }
 
-fn enable(desk: &CliContext, option: &str, json: bool) -> Result<(), Failure> {
-    if !matches!(desk.location, Location::Postgres(_)) {
+fn enable(cli: &CliContext, option: &str, json: bool) -> Result<(), Failure> {
+    if !matches!(cli.location, Location::Postgres(_)) {
         let why = "it has no options: stores in SQLite and JSONL always have an index for searches, and need no partitions";
         let what =
-            format!("cannot enable {} in {}: {why}", harmless(option), harmless(&desk.location.to_string()));
+            format!("cannot enable {} in {}: {why}", harmless(option), harmless(&cli.location.to_string()));
         return Err(Failure::failed(what, "name a store in PostgreSQL: `--store postgres://…`"));
     }
-    if !desk.scope.is_open() {
+    if !cli.scope.is_open() {
         let what =
             format!("cannot enable {} in a scope: an option concerns the whole store", harmless(option));
         return Err(Failure::usage(what, "leave out `--scope`"));
     }
-    let store = desk.write_store()?;
+    let store = cli.write_store()?;
     let begun = Instant::now();
     let spinner = output::spinner("enabling");
     let enabled = store.enable(option);
     spinner.finish_and_clear();
-    let enabled = enabled.map_err(|why| context::unusable(&desk.location, why))?;
+    let enabled = enabled.map_err(|why| context::unusable(&cli.location, why))?;
     let time = begun.elapsed();
     if json {
         return output::json_data(&shape::enabled(option, enabled, time));
     }
     match enabled {
-        Enabled::Before => output::data(&format!("{option} is already enabled")),
-        Enabled::Now => {
-            let options = store.options().map_err(|why| context::unusable(&desk.location, why))?;
+        EnableOutcome::AlreadyEnabled => output::data(&format!("{option} is already enabled")),
+        EnableOutcome::Enabled => {
+            let options = store.options().map_err(|why| context::unusable(&cli.location, why))?;
             let about = options.iter().find(|one| one.name == option).map_or("", |one| one.about);
             output::data(&format!("{option} is enabled: {about} ({:.1} s)", time.as_secs_f32()))
         }

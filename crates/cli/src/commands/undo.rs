@@ -1,9 +1,9 @@
-//! `rejoin undo`: restore the files that the last turn changed.
+//! `rejoin undo`: restores the files that the last turn changed.
 
 use std::sync::Arc;
 
 use rejoin::{
-    changes::{Undoing, Undone, UndoneEdit, undo},
+    changes::{FileUndo, UndoMode, UndoneEdit, undo},
     shape,
     store::Store,
 };
@@ -18,36 +18,38 @@ use crate::{
 
 pub fn run(arguments: &UndoArguments, flags: &Flags) -> Result<u8, Failure> {
     let arguments = &arguments.change;
-    let desk = CliContext::new(flags)?;
-    let (_, id) = desk.find(arguments.which.given())?;
-    let store: Arc<dyn Store> = talking::open_store(&desk)?;
-    let undoing = if arguments.dry_run { Undoing::DryRun } else { Undoing::Real };
-    let undone = undo(&store, id, &talking::workspace(&desk), undoing)?;
+    let cli = CliContext::new(flags)?;
+    let (_, id) = cli.find(arguments.which.given())?;
+    let store: Arc<dyn Store> = talking::open_store(&cli)?;
+    let mode = if arguments.dry_run { UndoMode::DryRun } else { UndoMode::Real };
+    let undone = undo(&store, id, &talking::workspace(&cli), mode)?;
     if undone.is_empty() && !arguments.json {
         output::talk(&format!("There is nothing to undo in {id}."));
     }
-    let left_alone = print(&undone, undoing, arguments.json)?;
+    let left_alone = print(&undone, mode, arguments.json)?;
     if !arguments.dry_run {
         crate::context::settle(&*store);
     }
     Ok(if left_alone > 0 { FAILED } else { 0 })
 }
 
-/// Prints what became of each file, and returns how many were left alone.
-pub fn print(undone: &[UndoneEdit], undoing: Undoing, json: bool) -> Result<usize, Failure> {
+/// Prints the outcome for each file, and returns how many were left alone.
+pub fn print(undone: &[UndoneEdit], mode: UndoMode, json: bool) -> Result<usize, Failure> {
     let mut left_alone = 0;
     for edit in undone {
-        let would = if undoing == Undoing::DryRun { "would be " } else { "" };
+        let would = if mode == UndoMode::DryRun { "would be " } else { "" };
         let path = harmless(&edit.path);
-        left_alone += usize::from(matches!(edit.outcome, Undone::LeftAlone(_)));
+        left_alone += usize::from(matches!(edit.outcome, FileUndo::LeftAlone(_)));
         match &edit.outcome {
             _ if json => output::json_data(&shape::undone(edit))?,
-            Undone::Restored => output::data(&format!("{path}: {would}restored"))?,
-            Undone::Removed => output::data(&format!("{path}: {would}removed, as it did not exist before"))?,
-            Undone::LeftAlone(rejoin::ApplyError::Changed { .. }) => {
+            FileUndo::Restored => output::data(&format!("{path}: {would}restored"))?,
+            FileUndo::Removed => {
+                output::data(&format!("{path}: {would}removed, as it did not exist before"))?
+            }
+            FileUndo::LeftAlone(rejoin::ApplyError::Changed { .. }) => {
                 output::data(&format!("{path}: left alone, because something else has changed it since"))?;
             }
-            Undone::LeftAlone(why) => {
+            FileUndo::LeftAlone(why) => {
                 output::data(&format!("{path}: left alone: {}", harmless(&why.to_string())))?
             }
         }

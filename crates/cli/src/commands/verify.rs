@@ -1,4 +1,4 @@
-//! `rejoin verify`: is everything as it was when it was saved?
+//! `rejoin verify`: checks that everything is unchanged since it was saved.
 
 use rejoin::{
     shape,
@@ -8,8 +8,8 @@ use rejoin::{
 use crate::{args::VerifyArguments, commands::prelude::*};
 
 pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find_or_all(arguments.conversation.as_deref())?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find_or_all(arguments.conversation.as_deref())?;
     let mut problems = Vec::new();
     let verified = match &store {
         None => Verified::default(),
@@ -22,20 +22,20 @@ pub fn run(arguments: &VerifyArguments, flags: &Flags) -> Result<u8, Failure> {
     };
     let sound = problems.iter().all(|problem| problem.torn);
     if arguments.json {
-        output::json_data(&shape::verified(&desk.location, verified, &problems))?;
+        output::json_data(&shape::verified(&cli.location, verified, &problems))?;
     } else {
-        for_people(&desk, verified, &problems, store.is_some())?;
+        for_people(&cli, verified, &problems, store.is_some())?;
     }
     Ok(if sound { 0 } else { FAILED })
 }
 
 fn for_people(
-    desk: &CliContext,
+    cli: &CliContext,
     verified: Verified,
     problems: &[Problem],
     there: bool,
 ) -> Result<(), Failure> {
-    let location = harmless(&desk.location.to_string());
+    let location = harmless(&cli.location.to_string());
     if !there {
         return output::data(&format!("There is no store at {location} yet: nothing to verify."));
     }

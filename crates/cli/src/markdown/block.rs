@@ -1,4 +1,4 @@
-//! One block of Markdown as rows of a terminal.
+//! Draws one block of Markdown as rows of a terminal.
 
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -13,10 +13,10 @@ use crate::output::{self, harmless_lines};
 const CODE: Style = AnsiColor::Cyan.on_default();
 const QUOTE: &str = "│ ";
 
-/// Deeper quotes and lists are drawn as this deep: there must be room for words.
+/// The greatest drawn depth of quotes and lists. Deeper ones are drawn like this, to leave room for text.
 const DEEPEST: usize = 6;
 
-/// The widest line that separates parts.
+/// The widest separator line, in columns.
 const RULE: usize = 60;
 
 /// The rows of a block, at most `width` columns wide; `taken` columns of the first row are in use already.
@@ -28,7 +28,7 @@ pub fn rows(source: &str, width: usize, taken: usize) -> Vec<String> {
     }
     drawing.end_text();
     if drawing.rows.iter().all(String::is_empty) && !source.trim().is_empty() {
-        // Markdown has text that is not shown, such as the definition of a link. Here everything is.
+        // Markdown does not show some text, such as the definition of a link. Here, all text is shown.
         return plain(source, width, taken);
     }
     drawing.rows
@@ -42,9 +42,9 @@ pub fn plain(text: &str, width: usize, taken: usize) -> Vec<String> {
         .collect()
 }
 
-/// What stands before the rows of a container.
+/// The text before the rows of a container.
 #[derive(Debug, Clone)]
-struct Before {
+struct RowPrefix {
     /// Before the first row, once.
     first: Option<StyledSpan>,
     /// Before every other row.
@@ -56,13 +56,13 @@ struct Drawing {
     width: usize,
     taken: usize,
     rows: Vec<String>,
-    before: Vec<Before>,
-    /// How many containers are open that are too deep to be drawn.
+    before: Vec<RowPrefix>,
+    /// The number of open containers that are too deep to be drawn.
     too_deep: usize,
     spans: Vec<StyledSpan>,
     styles: Vec<Style>,
     links: Vec<(String, usize)>,
-    /// The next number of each open list; none for bullets.
+    /// The next number of each open list; `None` for bullets.
     lists: Vec<Option<u64>>,
     table: Option<Table>,
     code: Option<(Highlighter, String)>,
@@ -101,7 +101,7 @@ impl Drawing {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            // Paragraphs of a quote stand apart; elsewhere an empty line has ended the block.
+            // Paragraphs of a quote are separated by an empty line; elsewhere, an empty line has ended the block.
             Tag::Paragraph if !self.rows.is_empty() && !self.before.is_empty() => self.row(Vec::new()),
             Tag::Heading { level, .. } => {
                 let style =
@@ -110,7 +110,7 @@ impl Drawing {
             }
             Tag::BlockQuote(_) => {
                 self.end_text();
-                self.open(Before { first: None, then: StyledSpan::new(output::DIM, QUOTE) });
+                self.open(RowPrefix { first: None, then: StyledSpan::new(output::DIM, QUOTE) });
             }
             Tag::CodeBlock(kind) => {
                 self.end_text();
@@ -135,7 +135,7 @@ impl Drawing {
                     _ => String::from("• "),
                 };
                 let then = StyledSpan::plain(" ".repeat(mark.chars().count()));
-                self.open(Before { first: Some(StyledSpan::plain(mark)), then });
+                self.open(RowPrefix { first: Some(StyledSpan::plain(mark)), then });
             }
             Tag::Table(_) => {
                 self.end_text();
@@ -165,7 +165,7 @@ impl Drawing {
             }
             TagEnd::BlockQuote(_) | TagEnd::Item => {
                 self.end_text();
-                // An empty item is one too.
+                // Draw an empty item, too.
                 if self.too_deep == 0 && self.before.last().is_some_and(|before| before.first.is_some()) {
                     self.row(Vec::new());
                 }
@@ -220,7 +220,7 @@ impl Drawing {
         }
     }
 
-    /// Shows where a link leads, unless its text says so.
+    /// Shows the target of a link, unless the link's text is the same.
     fn end_link(&mut self, close: &str) {
         let Some((url, from)) = self.links.pop() else { return };
         let shown: String = self.spans.iter().skip(from).map(|span| span.text.as_str()).collect();
@@ -232,7 +232,7 @@ impl Drawing {
         }
     }
 
-    /// Adds text in a style, on top of those that are open. Markdown can spell any character, so it is made harmless here.
+    /// Adds text in a style, combined with the open styles. Markdown can encode any character, so the text is made safe to print.
     fn text(&mut self, text: &str, style: Style) {
         let text = if text.contains(char::is_control) { harmless_lines(text) } else { text.to_owned() };
         let text = text.replace('\t', "    ");
@@ -245,7 +245,7 @@ impl Drawing {
         }
     }
 
-    fn open(&mut self, before: Before) {
+    fn open(&mut self, before: RowPrefix) {
         if self.before.len() < DEEPEST {
             self.before.push(before);
         } else {
@@ -261,7 +261,7 @@ impl Drawing {
         }
     }
 
-    /// The columns that are left for text.
+    /// The number of columns left for text.
     fn room(&self) -> usize {
         let taken: usize =
             self.before.iter().map(|before| spans_width(std::slice::from_ref(&before.then))).sum();
@@ -292,7 +292,7 @@ impl Drawing {
     }
 }
 
-/// Code in rows of at most `width` columns, cut where they are full.
+/// Splits code into rows of at most `width` columns, without regard to words.
 pub fn cut(spans: &[StyledSpan], width: usize) -> Vec<Vec<StyledSpan>> {
     let mut rows = vec![Vec::new()];
     let mut used = 0;

@@ -1,4 +1,4 @@
-//! Colours of code. The tables of languages are loaded when the first block with a known language comes.
+//! Colours code. The tables of languages are loaded for the first block with a known language.
 
 use std::sync::OnceLock;
 
@@ -8,15 +8,15 @@ use syntect::parsing::{ParseState, ScopeStack, SyntaxSet};
 use super::wrap::StyledSpan;
 use crate::output;
 
-/// A longer line is shown as it is: a hostile one could take long.
+/// The longest line that is coloured, in bytes: a hostile line could take long.
 pub const LONGEST_LINE: usize = 1000;
 
-/// After this many lines of a block, the rest is shown as it is.
+/// How many lines of a block are coloured. The rest is shown plain.
 const MOST_LINES: usize = 20_000;
 
 static LANGUAGES: OnceLock<SyntaxSet> = OnceLock::new();
 
-/// The colours, by the beginning of a scope's name. The first that fits the innermost scope counts.
+/// The colours, by the beginning of a scope's name. The first match for the innermost scope counts.
 const COLOURS: &[(&str, Style)] = &[
     ("comment", output::DIM),
     ("string", AnsiColor::Green.on_default()),
@@ -43,7 +43,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// For a language as a fence names it. An unknown one has no colours.
+    /// A highlighter for the language in a fence. An unknown language gets no colours.
     pub fn new(language: &str) -> Self {
         let name = language.split([' ', ',', '{', ':']).next().unwrap_or_default();
         let name = match name {
@@ -65,7 +65,7 @@ impl Highlighter {
         Self { state, lines: 0 }
     }
 
-    /// A line in its colours. Lines must come in order.
+    /// Colours a line. Lines must be passed in order.
     pub fn line(&mut self, line: &str) -> Vec<StyledSpan> {
         self.lines += 1;
         if line.len() > LONGEST_LINE || self.lines > MOST_LINES {

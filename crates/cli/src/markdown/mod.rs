@@ -1,9 +1,8 @@
-//! A model's answer as Markdown on a terminal, while it arrives.
+//! Draws a model's answer as Markdown on a terminal, while it arrives.
 //!
-//! Text is put into blocks line by line: a paragraph, an item of a list, a heading, a table, a quote. A block that is complete is
-//! drawn once and never again; only the open one is redrawn as it grows. Lines of code are drawn one by one. What is open is
-//! bounded in size and height, so the work is linear in the length of the answer, whatever it holds, and nothing that has left the
-//! screen is ever needed.
+//! Text is grouped into blocks line by line: a paragraph, an item of a list, a heading, a table, a quote. A complete block is drawn
+//! only once; the open one is redrawn as it grows. Lines of code are drawn one by one. The open block is bounded in size and
+//! height, so the work is linear in the length of any answer, and rows that have left the screen are never needed again.
 //!
 //! `block.rs` draws a block, with `wrap.rs`, `table.rs` and `code.rs`.
 
@@ -17,13 +16,13 @@ use wrap::{StyledSpan, painted, width};
 
 use crate::output::{self, harmless_lines, paint};
 
-/// The largest open block, in bytes. A longer paragraph continues as another one in the same place.
+/// The largest open block, in bytes. A longer paragraph continues as another block in the same row.
 const OPEN_BYTES: usize = 2048;
 
 /// The largest open table, in bytes.
 const TABLE_BYTES: usize = 64 * 1024;
 
-/// A terminal is never taken to be narrower or lower than this.
+/// The smallest size, in columns and rows, that a terminal is assumed to have.
 const LEAST: (usize, usize) = (12, 4);
 
 /// An answer that is being drawn.
@@ -33,13 +32,13 @@ pub struct Markdown {
     state: State,
     /// The source of the open block.
     open: String,
-    /// Where its last line begins.
+    /// The offset of its last line.
     line: usize,
-    /// The rows of the open block, as they are on the terminal. The cursor is at the end of the last.
+    /// The rows of the open block as they are on the terminal. The cursor is at the end of the last one.
     drawn: Vec<String>,
-    /// The columns before the open block in its first row, if it continues a paragraph.
+    /// The columns before the open block in its first row, if the block continues a paragraph.
     taken: usize,
-    /// Whether an empty line is due before the next block.
+    /// Whether an empty line must precede the next block.
     blank: bool,
     /// Whether something was drawn.
     began: bool,
@@ -51,7 +50,7 @@ pub struct Markdown {
 enum State {
     Text,
     Code(Box<Fence>),
-    /// A block that is too large to be drawn as what it is, until it ends.
+    /// A block that is too large for its own form, drawn as plain text until it ends.
     Plain {
         at_line_start: bool,
     },
@@ -62,7 +61,7 @@ struct Fence {
     mark: char,
     length: usize,
     highlighter: Highlighter,
-    /// The line so far; no more of it than is ever highlighted.
+    /// The line so far, but at most as much as is ever highlighted.
     line: String,
     /// Whether a part of the line was drawn.
     begun: bool,
@@ -88,7 +87,7 @@ impl Markdown {
         }
     }
 
-    /// Takes the next piece of the answer, and gives what is to be written to the terminal.
+    /// Takes the next piece of the answer, and returns the text to write to the terminal.
     pub fn push(&mut self, text: &str) -> String {
         self.resize(output::terminal_size());
         self.take(text)
@@ -108,7 +107,7 @@ impl Markdown {
         std::mem::take(&mut self.out)
     }
 
-    /// Ends the answer, or the part of it before something else is shown. The cursor is at the beginning of a line then.
+    /// Ends the answer, or its part before other output. The cursor is then at the beginning of a line.
     pub fn finish(&mut self) -> String {
         match std::mem::replace(&mut self.state, State::Text) {
             State::Text => self.commit(),
@@ -127,7 +126,7 @@ impl Markdown {
         std::mem::take(&mut self.out)
     }
 
-    /// Continues at a new size of the terminal. Lines already drawn stay as they are, because the terminal may have moved them.
+    /// Continues after the terminal's size changed. Lines that were already drawn stay, because the terminal may have moved them.
     fn resize(&mut self, (columns, rows): (usize, usize)) {
         let size = (columns.max(LEAST.0), rows.max(LEAST.1));
         if size != std::mem::replace(&mut self.size, size) && !self.drawn.is_empty() {
@@ -138,7 +137,7 @@ impl Markdown {
         }
     }
 
-    /// The columns for text. The last one stays empty: what a terminal does when it is full differs.
+    /// The columns for text. The last one stays empty, because terminals behave differently when it is filled.
     fn width(&self) -> usize {
         self.size.0 - 1
     }
@@ -154,7 +153,7 @@ impl Markdown {
         }
     }
 
-    /// Decides what a complete line does to the open block.
+    /// Applies a complete line to the open block.
     fn end_line(&mut self) {
         let from = self.line;
         let line = self.open[from..].trim_end().to_owned();
@@ -223,7 +222,7 @@ impl Markdown {
         (self.line, self.taken) = (0, 0);
     }
 
-    /// Knows whether what follows the open block may belong to a list.
+    /// Determines whether text after the open block may belong to a list.
     fn list_after_open(&mut self) {
         let first = self.open.lines().next().unwrap_or_default();
         if !first.trim().is_empty() {
@@ -231,10 +230,11 @@ impl Markdown {
         }
     }
 
-    /// Makes room in an open block that is too large: a paragraph goes on after its last space, anything else is plain from here.
+    /// Shortens an open block that is too large: a paragraph continues after its last space; any other block becomes plain from
+    /// here on.
     fn split(&mut self) {
         let is_paragraph = !self.open.trim_start().starts_with(['>', '|']) && !is_table(&self.open);
-        // Not where the rest would be taken for the beginning of something else.
+        // Do not split where the rest would look like the beginning of another block.
         let half = self.open.len() / 2;
         let begins_word = |at: &usize| self.open[at + 1..].chars().next().is_none_or(char::is_alphabetic);
         let spaces = self.open.rmatch_indices([' ', '\n']).map(|(at, _)| at);
@@ -262,7 +262,7 @@ impl Markdown {
         }
     }
 
-    /// Leaves what is drawn as it is, and goes on with the rest of the open block behind it.
+    /// Leaves the drawn part as it is, and continues with the rest of the open block after it.
     fn continue_at(&mut self, at: usize) {
         self.list_after_open();
         let last = self.drawn.pop().unwrap_or_default();
@@ -312,7 +312,7 @@ impl Markdown {
         self.began = true;
     }
 
-    /// Replaces the rows of the open block by others. Those that stay the same are not written again.
+    /// Replaces the rows of the open block. Unchanged rows are not written again.
     fn redraw(&mut self, rows: Vec<String>) {
         if self.drawn.is_empty() {
             if self.taken == 0 {
@@ -350,7 +350,7 @@ impl Markdown {
         self.drawn = rows;
     }
 
-    /// Takes the open block off the terminal.
+    /// Erases the open block from the terminal.
     fn erase(&mut self) {
         if let Some(last) = self.drawn.len().checked_sub(1) {
             if last > 0 {
@@ -361,7 +361,7 @@ impl Markdown {
         }
     }
 
-    /// Takes a piece of a line of code. It is shown as it comes, and in colours when the line is complete.
+    /// Takes a piece of a line of code. It is shown at once, and coloured when the line is complete.
     fn code(&mut self, piece: &str) {
         let (columns, height) = self.size;
         let State::Code(fence) = &mut self.state else { return };
@@ -386,7 +386,7 @@ impl Markdown {
         let begun = std::mem::take(&mut fence.begun);
         let rows = if begun { block::cut(&[StyledSpan::plain(line.as_str())], columns).len() } else { 1 };
         if is_long || rows >= height {
-            // It is there already, but for the last piece.
+            // All but the last piece is already on the terminal.
             self.out.push_str(&text);
         } else {
             if begun {
@@ -415,7 +415,7 @@ impl Markdown {
     }
 }
 
-/// The mark and the length of a fence, if the line is one that opens a block of code.
+/// The mark and the length of a fence, if the line opens a block of code.
 fn fence(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let info = line.trim_start_matches(mark);
@@ -437,14 +437,14 @@ fn is_item(line: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with(' ') || rest.is_empty())
 }
 
-/// Whether the second line is what makes a table of the first.
+/// Whether the second line makes a table of the first one.
 fn is_table(block: &str) -> bool {
     let mut lines = block.lines();
     let (head, rule) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default().trim());
     head.contains('|') && rule.contains('-') && rule.contains('|') && rule.chars().all(|c| "|-: ".contains(c))
 }
 
-/// A line without as many spaces as the block begins with.
+/// A line without its indentation, at most that of the block's beginning.
 fn without_indent(line: &str, most: usize) -> &str {
     let spaces = line.bytes().take(most).take_while(|byte| *byte == b' ' || *byte == b'\t').count();
     &line[spaces..]

@@ -1,11 +1,11 @@
-//! Tables: columns as wide as the terminal allows. Where they would be too narrow to read, each row becomes a small list.
+//! Draws tables: columns as wide as the terminal allows. If they would be too narrow to read, each row becomes a small list.
 
 use anstyle::Style;
 
 use super::wrap::{StyledSpan, spans_width, wrapped};
 use crate::output;
 
-/// The narrowest column that is still read with ease.
+/// The narrowest column that is easy to read.
 const NARROWEST: usize = 6;
 
 const BETWEEN: &str = " │ ";
@@ -29,7 +29,7 @@ pub fn rows(head: &Cells, body: &[Cells], width: usize) -> Vec<Vec<StyledSpan>> 
     }
 }
 
-/// Shares the room among columns: those that need little get it, the rest share what is left. None if that is too little.
+/// Divides the room among columns: narrow columns get what they need, the others share the rest. `None` if that is too little.
 fn shared(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
     let mut widths = wanted.to_vec();
     let mut order: Vec<usize> = (0..wanted.len()).collect();
@@ -79,7 +79,7 @@ fn drawn(head: &Cells, body: &[Cells], widths: &[usize]) -> Vec<Vec<StyledSpan>>
     rows
 }
 
-/// Each row as a list: the head of a column, and its cell.
+/// Each row as a list of column heads and cells.
 fn listed(head: &Cells, body: &[Cells], width: usize) -> Vec<Vec<StyledSpan>> {
     let mut rows = Vec::new();
     let titles = in_style(head, output::STRONG);

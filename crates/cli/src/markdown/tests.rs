@@ -1,8 +1,9 @@
-//! Answers as a terminal shows them, whatever pieces they come in.
+//! Answers as a terminal shows them, for pieces of any size.
 
 use super::*;
 
-/// What a terminal shows after an answer that came in pieces of `length` characters, without styles, and what scrolled off it.
+/// The screen of a terminal after an answer that arrived in pieces of `piece` characters, without styles, with the text that
+/// scrolled off it.
 fn screen(answer: &str, columns: u16, piece: usize) -> String {
     let rows = 400;
     let of = |size: u16| std::num::NonZeroU16::new(size).unwrap();
@@ -19,7 +20,7 @@ fn screen(answer: &str, columns: u16, piece: usize) -> String {
     contents.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
-/// The same screen for every size of pieces.
+/// The screen, which must be the same for every size of pieces.
 fn shown(answer: &str, columns: u16) -> String {
     let whole = screen(answer, columns, usize::MAX);
     for piece in [1, 2, 3, 7, 50] {
@@ -28,7 +29,7 @@ fn shown(answer: &str, columns: u16) -> String {
     whole
 }
 
-/// A list that looks the same on the screen.
+/// A list that looks on the screen as in the source.
 const LIST: &str = "1. First
 2. Second:
    ```rust
@@ -95,7 +96,7 @@ fn forty_columns_are_enough() {
     assert!(shown.contains("日本 │ wide"), "{shown}");
 }
 
-/// What a model writes cannot steer the terminal, also where Markdown spells it.
+/// A model's text cannot control the terminal, even if Markdown encodes it.
 #[test]
 fn nothing_steers_the_terminal() {
     for hostile in [
@@ -147,7 +148,7 @@ fn no_text_is_left_out() {
     }
 }
 
-/// A paragraph that is longer than what is kept open goes on as one.
+/// A paragraph that is longer than the open block continues as one paragraph.
 #[test]
 fn long_paragraphs_stay_one() {
     let words: Vec<String> = (0..2000).map(|number| format!("w{number}")).collect();
@@ -159,7 +160,7 @@ fn long_paragraphs_stay_one() {
     );
 }
 
-/// On a low terminal nothing is drawn above its top.
+/// On a low terminal, nothing is drawn above its top.
 #[test]
 fn a_low_terminal_is_never_left_at_the_top() {
     let mut markdown = Markdown::of_size((20, 6));
@@ -185,7 +186,7 @@ fn a_low_terminal_is_never_left_at_the_top() {
     assert_eq!(words, expected);
 }
 
-/// How much is written and how long it takes grows with the answer, not with its square.
+/// The written text and the time grow linearly with the answer.
 #[test]
 fn hostile_answers_take_linear_work() {
     for unit in [
@@ -206,7 +207,7 @@ fn hostile_answers_take_linear_work() {
     }
 }
 
-/// In another size, an answer goes on below what is drawn, and no word is lost or shown twice.
+/// After a change of size, an answer continues below the drawn part, and no word is lost or shown twice.
 #[test]
 fn an_answer_survives_a_new_size() {
     let mut markdown = Markdown::of_size((30, 24));

@@ -1,4 +1,4 @@
-//! Styled text in rows of a terminal: wrapped at spaces, by the width that characters really take.
+//! Wraps styled text into rows of a terminal, at spaces, by the real width of characters.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -22,7 +22,7 @@ impl StyledSpan {
     }
 }
 
-/// The columns that a text takes. A tab is not known here: it is replaced before.
+/// The columns that a text takes. Tabs must have been replaced before.
 pub fn width(text: &str) -> usize {
     text.width()
 }
@@ -32,7 +32,7 @@ pub fn spans_width(spans: &[StyledSpan]) -> usize {
     spans.iter().map(|span| width(&span.text)).sum()
 }
 
-/// A row as a terminal gets it.
+/// A row as text for a terminal.
 pub fn painted(row: &[StyledSpan]) -> String {
     let mut out = String::new();
     for span in row {
@@ -45,7 +45,7 @@ pub fn painted(row: &[StyledSpan]) -> String {
     out
 }
 
-/// Wraps spans into rows of at most `width` columns; the first has `taken` fewer. A line break in a text is one in the rows.
+/// Wraps spans into rows of at most `width` columns; the first row has `taken` fewer. A line break in a text starts a new row.
 pub fn wrapped(spans: &[StyledSpan], width: usize, taken: usize) -> Vec<Vec<StyledSpan>> {
     let mut wrapping = Wrapping {
         width: width.max(2),
@@ -81,11 +81,11 @@ struct Wrapping {
     width: usize,
     rows: Vec<Vec<StyledSpan>>,
     row: Vec<StyledSpan>,
-    /// The columns of the row that are taken.
+    /// The columns of the row that are in use.
     used: usize,
     word: Vec<StyledSpan>,
     word_width: usize,
-    /// The style of the space between the row and the word, if there is one.
+    /// The style of the space between the row and the word; `None` if there is no space.
     space: Option<Style>,
 }
 
@@ -97,7 +97,7 @@ impl Wrapping {
         }
         push(&mut self.word, style, c);
         self.word_width += columns;
-        // Scripts with wide characters have no spaces: a row may end after any of them.
+        // Scripts with wide characters use no spaces: a row may end after any such character.
         if columns == 2 {
             self.end_word();
         }

@@ -1,4 +1,4 @@
-//! What the picker shows and what its keys do, apart from any terminal.
+//! The content of the picker, and the effects of its keys, independent of any terminal.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use nucleo_matcher::{
@@ -13,7 +13,7 @@ use rejoin::{
 
 use crate::output::{self, harmless, local_time};
 
-/// A terminal that is narrower has shorter dates and no folders.
+/// Narrower terminals, in columns, get shorter dates and no folders.
 const WIDE: usize = 70;
 
 /// The rows of the preview, if the terminal is high enough.
@@ -22,14 +22,14 @@ const PREVIEW: usize = 10;
 /// A conversation in the list.
 pub struct PickerRow {
     pub id: ConversationId,
-    /// The newest entry's place in the conversation.
+    /// The `seq` of the conversation's newest entry.
     pub newest: u64,
     title: String,
     updated: Timestamp,
     folder: String,
     /// Whether it belongs to this folder.
     here: bool,
-    /// What a search looks through.
+    /// The text that a search matches.
     searched: String,
 }
 
@@ -65,22 +65,22 @@ impl PickerRow {
     }
 }
 
-/// What a key led to.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum PickerOutcome {
     Open,
     Chosen(ConversationId),
     Left,
 }
 
-/// The list, what was typed to search it, and the conversation that is marked.
+/// The list, the typed search, and the selected conversation.
 pub struct PickerState {
     all: Vec<PickerRow>,
-    /// The places of those that fit, best first.
+    /// The scores and indexes of the conversations that match, best first.
     fitting: Vec<(u32, usize)>,
     query: String,
     only_here: bool,
-    /// The place of the marked one among those that fit.
+    /// The position of the selected one among the matches.
     marked: usize,
     matcher: Matcher,
     pub is_loading: bool,
@@ -109,7 +109,7 @@ impl PickerState {
         self.fitting.get(self.marked).and_then(|(_, place)| self.all.get(*place))
     }
 
-    /// Finds those that fit among the conversations from a place on.
+    /// Finds the matches among the conversations from index `from` on.
     fn search(&mut self, from: usize) {
         if from == 0 {
             self.fitting.clear();
@@ -127,7 +127,7 @@ impl PickerState {
             };
             self.fitting.extend(score.map(|score| (score, place)));
         }
-        // The newest comes first among those that fit as well.
+        // Of equally good matches, the newest comes first.
         self.fitting.sort_by_key(|(score, place)| (std::cmp::Reverse(*score), *place));
     }
 
@@ -138,17 +138,17 @@ impl PickerState {
     }
 
     /// Handles a key. A page has `rows` rows.
-    pub fn key(&mut self, key: KeyEvent, page: usize) -> Decision {
+    pub fn key(&mut self, key: KeyEvent, page: usize) -> PickerOutcome {
         let last = self.fitting.len().saturating_sub(1);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => return Decision::Left,
-            KeyCode::Char('c' | 'd') if control => return Decision::Left,
+            KeyCode::Esc => return PickerOutcome::Left,
+            KeyCode::Char('c' | 'd') if control => return PickerOutcome::Left,
             KeyCode::Enter => {
-                return self.marked().map_or(Decision::Open, |marked| Decision::Chosen(marked.id));
+                return self.marked().map_or(PickerOutcome::Open, |marked| PickerOutcome::Chosen(marked.id));
             }
             KeyCode::Char('j') if control => {
-                return self.marked().map_or(Decision::Open, |marked| Decision::Chosen(marked.id));
+                return self.marked().map_or(PickerOutcome::Open, |marked| PickerOutcome::Chosen(marked.id));
             }
             KeyCode::Up => self.marked = self.marked.saturating_sub(1),
             KeyCode::Char('p') if control => self.marked = self.marked.saturating_sub(1),
@@ -168,7 +168,7 @@ impl PickerState {
             KeyCode::Char(c) if !control => self.typed(|choice| choice.query.push(c)),
             _ => {}
         }
-        Decision::Open
+        PickerOutcome::Open
     }
 
     /// Adds pasted text to the search.
@@ -177,7 +177,7 @@ impl PickerState {
         self.typed(|choice| choice.query.push_str(&line));
     }
 
-    /// How many rows the list has.
+    /// The number of rows of the list.
     pub fn page(rows: usize) -> usize {
         rows.saturating_sub(3 + Self::preview_rows(rows)).max(1)
     }
@@ -229,7 +229,7 @@ impl PickerState {
     }
 }
 
-/// The first `columns` columns of a row. Styles take no room.
+/// The first `columns` columns of a row. Styles take no columns.
 fn fitting(row: &str, columns: usize) -> String {
     let plain = anstream::adapter::strip_str(row).to_string();
     if unicode_width::UnicodeWidthStr::width(plain.as_str()) <= columns {
@@ -267,21 +267,24 @@ mod tests {
     #[test]
     fn keys_search_and_choose() {
         let mut choice = choice(100);
-        assert_eq!(choice.key(key(KeyCode::Down), 5), Decision::Open);
+        assert_eq!(choice.key(key(KeyCode::Down), 5), PickerOutcome::Open);
         assert_eq!(choice.marked().unwrap().id, ConversationId::from_random(1));
         for c in "tk 42".chars() {
             choice.key(key(KeyCode::Char(c)), 5);
         }
-        assert_eq!(choice.key(key(KeyCode::Enter), 5), Decision::Chosen(ConversationId::from_random(42)));
+        assert_eq!(
+            choice.key(key(KeyCode::Enter), 5),
+            PickerOutcome::Chosen(ConversationId::from_random(42))
+        );
         choice.paste("\u{1b}[31m nothing fits this\nor this");
-        assert_eq!(choice.key(key(KeyCode::Enter), 5), Decision::Open);
+        assert_eq!(choice.key(key(KeyCode::Enter), 5), PickerOutcome::Open);
         assert!(choice.screen((80, 24), &[])[2].contains("Nothing fits."));
         choice.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL), 5);
         choice.key(key(KeyCode::Tab), 5);
         assert_eq!(choice.fitting.len(), 50, "of this folder");
         choice.key(key(KeyCode::End), 5);
         assert_eq!(choice.marked().unwrap().id, ConversationId::from_random(98));
-        assert_eq!(choice.key(key(KeyCode::Esc), 5), Decision::Left);
+        assert_eq!(choice.key(key(KeyCode::Esc), 5), PickerOutcome::Left);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The picker: a list of all conversations on the whole terminal, with a search and a preview, for `resume` without an id.
 //!
 //! A separate thread loads the list from the index, page by page, so the first page appears at once however many there are.
-//! `choice.rs` knows what is shown and what keys do.
+//! `choice.rs` has the content and the keys.
 
 mod choice;
 
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use choice::{Decision, PickerRow, PickerState};
+use choice::{PickerOutcome, PickerRow, PickerState};
 use crossterm::{
     cursor, event,
     event::{DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind},
@@ -39,43 +39,43 @@ use crate::{
     signals::SignalWatch,
 };
 
-/// How many conversations are shown before all others are loaded, and how many of those are handed over at once.
+/// How many conversations are shown before the others are loaded, and how many of those are passed on at once.
 const FIRST: usize = 100;
 const AT_ONCE: usize = 5000;
 
-/// How many entries before the end are looked at for the preview, and how many messages it has.
+/// How many of the last entries are read for the preview, and how many messages it shows.
 const ENTRIES: u64 = 60;
 const MESSAGES: usize = 6;
 
-/// How often the list is looked at while it is still being loaded, and how often whether a signal came.
+/// How often to check for new conversations while the list is loading, and for signals.
 const LOOK: Duration = Duration::from_millis(40);
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(250);
 
-/// How many a terminal without a picker gets to see.
+/// How many conversations are listed on a terminal that cannot show the picker.
 const NEWEST: usize = 20;
 
-/// Lets the person choose a conversation; none if they leave, or if there is none.
-pub fn pick(desk: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
+/// Lets the person choose a conversation; `None` if they leave, or if there is no conversation.
+pub fn pick(cli: &CliContext, store: &dyn Store) -> Result<Option<ConversationId>, Failure> {
     if !output::can_replace_lines() {
-        return Ok(ask(desk, store));
+        return Ok(ask(cli, store));
     }
-    let listed = load(desk.clone());
+    let listed = load(cli.clone());
     match on_screen(store, &listed) {
         Ok(chosen) => Ok(chosen),
         Err(why) if why.kind() == io::ErrorKind::Interrupted => Err(Failure::Interrupted),
         Err(why) => {
             tracing::debug!("the terminal cannot show a picker: {why}");
-            Ok(ask(desk, store))
+            Ok(ask(cli, store))
         }
     }
 }
 
 /// Loads the list in a thread.
-fn load(desk: CliContext) -> Receiver<Vec<PickerRow>> {
+fn load(cli: CliContext) -> Receiver<Vec<PickerRow>> {
     let (send, listed) = mpsc::sync_channel(4);
     std::thread::spawn(move || {
-        let Ok(store) = open_store(&desk.location, Access::Read) else { return };
-        let (store, here) = (desk.limited(store), context::of_folder(&desk.folder));
+        let Ok(store) = open_store(&cli.location, Access::Read) else { return };
+        let (store, here) = (cli.limited(store), context::of_folder(&cli.folder));
         let (mut some, mut first) = (Vec::new(), HashSet::new());
         let listed = rejoin::list::list(&*store, &Filter::default(), FIRST, |summary| {
             first.insert(summary.id);
@@ -103,7 +103,7 @@ fn load(desk: CliContext) -> Receiver<Vec<PickerRow>> {
     listed
 }
 
-/// The terminal while the picker has it. Dropping it gives the terminal back.
+/// The terminal while the picker uses it. Dropping it restores the terminal.
 struct FullScreen {
     _keyboard: Keyboard,
 }
@@ -165,9 +165,9 @@ fn on_screen(store: &dyn Store, listed: &Receiver<Vec<PickerRow>>) -> io::Result
         match event::read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 match choice.key(key, PickerState::page(size.1)) {
-                    Decision::Open => {}
-                    Decision::Chosen(id) => return Ok(Some(id)),
-                    Decision::Left => return Ok(None),
+                    PickerOutcome::Open => {}
+                    PickerOutcome::Chosen(id) => return Ok(Some(id)),
+                    PickerOutcome::Left => return Ok(None),
                 }
             }
             Event::Paste(text) => choice.paste(&text),
@@ -230,9 +230,9 @@ fn preview(store: &dyn Store, listed: &PickerRow) -> Vec<String> {
     lines.collect()
 }
 
-/// Lists the newest with numbers and asks for one, on a terminal that cannot do more.
-fn ask(desk: &CliContext, store: &dyn Store) -> Option<ConversationId> {
-    let here = context::of_folder(&desk.folder);
+/// Lists the newest conversations with numbers and asks for one, on a terminal that cannot show the picker.
+fn ask(cli: &CliContext, store: &dyn Store) -> Option<ConversationId> {
+    let here = context::of_folder(&cli.folder);
     let mut newest = Vec::new();
     let listed = rejoin::list::list(store, &Filter::default(), NEWEST, |summary| {
         newest.push(PickerRow::new(summary, &here));

@@ -1,4 +1,4 @@
-//! The file with settings, TOML: read with line numbers for what is wrong in it, changed without losing a comment.
+//! The settings file (TOML): reads it with line numbers for errors, and changes it without losing comments.
 
 use std::path::Path;
 
@@ -8,26 +8,26 @@ use toml_edit::{Document, DocumentMut, Item, Table, TomlError, Value};
 use super::{KEYS, Setting, Takes, did_you_mean};
 use crate::{
     failure::Failure,
-    home::{self, Existing},
+    home::{self, IfFileExists},
 };
 
-/// A larger file is not read: settings are a few kilobytes.
+/// The largest file that is read, in bytes. Settings are a few kilobytes.
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The settings in the file; none if there is no file.
+/// The settings in the file; empty if there is no file.
 pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     let Some(text) = text(path)? else { return Ok(Vec::new()) };
     let document = Document::parse(text.as_str()).map_err(|error| not_toml(path, &text, &error))?;
     let mut found = Vec::new();
     for (name, item, at) in flat(document.as_table()) {
-        // Servers have their own reader.
+        // MCP servers have a separate reader.
         if name.starts_with("mcp.") {
             continue;
         }
-        // A setting that others are below is `mode` in their table.
+        // A setting that has others below it is written as `mode` in their table.
         let name = name.strip_suffix(".mode").map_or(name.as_str(), |above| above);
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            // A newer version may know it.
+            // A newer version may know this setting.
             let (path, line, near) = (path.display(), line(&text, at), did_you_mean(name));
             tracing::warn!("{path}, line {line}: there is no setting `{name}`; {near}it is ignored");
             continue;
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Vec<(&'static str, String)>, Failure> {
     Ok(found)
 }
 
-/// A value as it is kept in the file, or why it cannot be set.
+/// A value in the form for the file, or the reason why it cannot be set.
 pub fn checked(key: &Setting, value: &str) -> Result<String, Failure> {
     key.check(value).map_err(|why| {
         Failure::usage(format!("`{}` cannot be set: {why}", key.name), format!("{}: {}", key.name, key.about))
@@ -56,7 +56,7 @@ pub fn set(path: &Path, key: &Setting, value: &str) -> Result<(), Failure> {
         Takes::Number | Takes::Count => {
             kept.parse::<i64>().map_or_else(|_| Value::from(kept.as_str()), Value::from)
         }
-        // As it was written: 0.8 stays 0.8. A list is one.
+        // Keep the spelling: 0.8 stays 0.8. A list stays a list.
         Takes::Share | Takes::List | Takes::Rules | Takes::Folders => {
             kept.parse().unwrap_or_else(|_| Value::from(kept.as_str()))
         }
@@ -78,7 +78,7 @@ fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
     if table.is_empty() && is_table(name) == Some(true) {
         (table, name) = (name, "mode");
     } else if is_table(table) == Some(false) {
-        // The name of the table has a value of its own, so the whole name is one key.
+        // The name of the table already has a value, so write the whole name as one key.
         (table, name) = ("", key.name);
     }
     let holder = match table {
@@ -95,7 +95,7 @@ fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
             }
         }
         (Some(holder), Some(mut new)) => {
-            // A comment after the old value stays there.
+            // Keep a comment after the old value.
             if let Some(old) = holder.get(name).and_then(Item::as_value) {
                 *new.decor_mut() = old.decor().clone();
             }
@@ -110,11 +110,11 @@ fn edit(path: &Path, key: &Setting, new: Option<Value>) -> Result<(), Failure> {
 
 /// Replaces the file.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    home::write_with_folders(path, text.as_bytes(), Existing::Replaced)
+    home::write_with_folders(path, text.as_bytes(), IfFileExists::Replace)
         .map_err(|why| Failure::unwritable(path.display(), &why))
 }
 
-/// The text of the file; none if it does not exist.
+/// The text of the file; `None` if it does not exist.
 pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     let not_text = |_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8");
     match files::read_small(path, MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
@@ -127,7 +127,7 @@ pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The values of the file under their full names, with their offsets.
+/// The values of the file with their full names and their offsets.
 fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     let mut found = Vec::new();
     let mut open: Vec<(String, &dyn toml_edit::TableLike)> = vec![(String::new(), root)];
@@ -146,7 +146,7 @@ fn flat(root: &Table) -> Vec<(String, &Item, usize)> {
     found
 }
 
-/// A value as a text; none for tables, and for lists where one value is wanted.
+/// A value as a text; `None` for tables, and for lists if a single value is expected.
 fn plain(item: &Item, key: &Setting) -> Option<String> {
     Some(match item.as_value()? {
         Value::String(text) => text.value().clone(),
@@ -161,7 +161,7 @@ fn plain(item: &Item, key: &Setting) -> Option<String> {
     })
 }
 
-/// The line of an offset, from 1.
+/// The line of an offset, counted from 1.
 fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }

@@ -1,7 +1,7 @@
-//! Settings: what can be set, where a value is from, and what it means.
+//! The settings: their names, the sources of their values, and their meaning.
 //!
-//! A value comes from the environment (`REJOIN_…`), from the file, or is the usual one, in this order. A flag on the
-//! command line wins over all of them; the code that reads the flag sees to that.
+//! A value comes from the environment (`REJOIN_…`), else from the file, else it is the default. A flag on the command line takes
+//! precedence over all of them; the code that reads the flag implements that.
 
 mod file;
 #[cfg(feature = "mcp")]
@@ -17,12 +17,12 @@ use rejoin::{
     store::Location,
 };
 #[cfg(feature = "mcp")]
-pub use servers::{ServerSettings, add_server, remove_server, servers};
+pub use servers::{add_server, remove_server, servers};
 
 use crate::{failure::Failure, near};
 
 pub struct Setting {
-    /// The name; a dot separates a table from a key in it.
+    /// The name. A dot separates a table from a key in it.
     pub name: &'static str,
     takes: Takes,
     pub usual: Option<&'static str>,
@@ -45,7 +45,7 @@ enum Takes {
     /// An address that begins with `http://` or `https://`.
     Address,
     OneOf(&'static [&'static str]),
-    /// A list of texts, as a TOML array. One text alone is a list of one.
+    /// A list of texts, as a TOML array. A single text is a list of one.
     List,
     /// A list of approval rules.
     Rules,
@@ -57,7 +57,7 @@ const fn key(name: &'static str, takes: Takes, usual: Option<&'static str>, abou
     Setting { name, takes, usual, about }
 }
 
-/// Where toolchains that are installed per user keep their programs and sources, without the files that hold their keys.
+/// The folders in which toolchains installed per user keep programs and sources, without the files that contain their keys.
 const TOOLCHAINS: &str = r#"["~/.cargo/bin", "~/.cargo/registry", "~/.cargo/git", "~/.rustup", "~/.pyenv", "~/.nvm", "~/.local/bin", "~/go"]"#;
 
 pub const KEYS: &[Setting] = &[
@@ -174,7 +174,8 @@ pub const KEYS: &[Setting] = &[
         "prune.batch",
         Takes::Count,
         None,
-        "fewest results that leave the window at once; 1 prunes at once, but makes providers read more again",
+        "fewest results that leave the window together, unless they exceed a budget (8 by default); 1 prunes at once, but makes \
+         providers read more again",
     ),
     key(
         "compact",
@@ -226,7 +227,7 @@ impl Setting {
         })
     }
 
-    /// Whether its values are addresses, which may hold a password.
+    /// Whether its values are addresses, which may contain a password.
     pub fn is_address(&self) -> bool {
         matches!(self.takes, Takes::Address)
     }
@@ -247,7 +248,7 @@ impl Setting {
                 "false" | "0" | "no" | "off" => Ok(String::from("false")),
                 _ => said("`true` or `false`"),
             },
-            // The file holds numbers up to this size.
+            // TOML stores numbers up to this size.
             Takes::Number | Takes::Count => {
                 let least = i64::from(self.takes == Takes::Count);
                 match plain.parse::<i64>() {
@@ -257,7 +258,7 @@ impl Setting {
             }
             Takes::Provider => Ok(canonical(plain)),
             Takes::Address if is_address(plain) => Ok(plain.to_owned()),
-            // It may hold a password.
+            // Hide the value, because it may contain a password.
             Takes::Address => {
                 Err(format!("`{}` is not an address that begins with http:// or https://", public(plain)))
             }
@@ -270,7 +271,7 @@ impl Setting {
                 Err(error) => Err(error.to_string()),
             },
             Takes::List | Takes::Rules | Takes::Folders => {
-                let items = list(plain).ok_or_else(|| format!("`{value}` is not a list of texts"))?;
+                let items = list(plain).ok_or_else(|| format!("`{value}` is not a list of strings"))?;
                 if self.takes == Takes::Rules {
                     Rules::parse(&items, &[]).map_err(|why| why.to_string())?;
                 }
@@ -303,7 +304,7 @@ fn agent_folder(item: &str) -> Option<(&'static AgentPlace, PathBuf)> {
     Some((AgentPlace::of(agent.trim())?, folder))
 }
 
-/// The texts of a list: a TOML array, or one text alone.
+/// The texts of a list: a TOML array, or a single text.
 fn list(value: &str) -> Option<Vec<String>> {
     if !value.starts_with('[') {
         return Some(vec![value.to_owned()]).filter(|_| !value.is_empty());
@@ -342,7 +343,7 @@ impl SettingOrigin {
 /// The settings from all sources.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Every value from every source; for one setting, the source that wins comes first.
+    /// Every value from every source; for each setting, the source that takes precedence comes first.
     values: Vec<(&'static str, String, SettingOrigin)>,
 }
 
@@ -386,7 +387,7 @@ impl Settings {
         self.get(name).map(|(value, _)| value)
     }
 
-    /// The value that one source gives a setting, even if another one wins.
+    /// The value that one source gives a setting, even if another source takes precedence.
     pub fn value_from(&self, name: &str, origin: SettingOrigin) -> Option<&str> {
         let found = self.values.iter().find(|(key, _, from)| *key == name && *from == origin);
         found.map(|(_, value, _)| value.as_str())
@@ -396,12 +397,12 @@ impl Settings {
         self.value(name)?.parse().ok()
     }
 
-    /// The texts of a list; none if it is not set.
+    /// The texts of a list; empty if it is not set.
     pub fn list(&self, name: &str) -> Vec<String> {
         self.value(name).and_then(list).unwrap_or_default()
     }
 
-    /// More folders with the sessions of agents.
+    /// Additional folders with sessions of agents.
     pub fn agent_folders(&self) -> Vec<(&'static AgentPlace, PathBuf)> {
         self.list("agent_folders").iter().filter_map(|item| agent_folder(item)).collect()
     }

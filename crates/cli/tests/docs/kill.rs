@@ -1,5 +1,5 @@
-//! The guide on kills says what each moment of a turn leaves. A file that ends after any of its entries is what a kill at that
-//! moment leaves: from each of them, the conversation goes on as the guide says.
+//! Tests the guide on kills. A file that ends after any entry of a turn equals the result of a kill at that moment: from each of
+//! them, the conversation continues as the guide says.
 
 use std::fs;
 
@@ -18,11 +18,11 @@ struct Moment {
     messages: u64,
     /// Calls without a result.
     unanswered: u64,
-    /// Of these, what the next request says: that they may have run, and that they never began.
+    /// The decisions about these calls in the next request: how many may have run, and how many never began.
     decided: [u64; 2],
 }
 
-/// After each entry of the turn: the row of the guide, messages, calls without a result, and what is decided about them.
+/// After each entry of the turn: the row of the guide, the messages, the calls without a result, and the decisions about them.
 const MOMENTS: &str = "\
 0 0 0 0 0
 0 0 0 0 0
@@ -48,7 +48,7 @@ fn moments() -> Vec<Moment> {
     MOMENTS.lines().map(moment).collect()
 }
 
-/// What an entry is, in the words of the guide.
+/// The guide's name for an entry.
 fn name(line: &str) -> String {
     let entry: Value = serde_json::from_str(line).unwrap();
     let body = &entry["body"];
@@ -60,16 +60,15 @@ fn objects(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// S2-38: from every moment of a turn, the conversation goes on; what completed is never run again, and what did not only if
-/// someone says so.
+/// S2-38: from every moment of a turn, the conversation continues; completed calls never run again, and others only on request.
 #[test]
 fn every_moment_is_as_the_guide_says() {
     let guide = read("docs/guides/kill-and-resume.md");
     let rows = table(&guide, "## What each kill leaves");
-    let desk = ShellHome::new();
+    let cli = ShellHome::new();
     let asked = "rejoin chat --new --store jsonl:whole 'What is 6*7? Also list the files here'";
-    assert_eq!(desk.run(asked).code, 0);
-    let folder = fs::read_dir(desk.path().join("whole")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(cli.run(asked).code, 0);
+    let folder = fs::read_dir(cli.path().join("whole")).unwrap().map(|entry| entry.unwrap().path());
     let file = folder.into_iter().find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap();
     let id = file.file_stem().unwrap().to_str().unwrap();
     let whole = fs::read_to_string(&file).unwrap();
@@ -82,19 +81,19 @@ fn every_moment_is_as_the_guide_says() {
         let context = format!("after {newest} ({at}): {row:?}");
         assert!(quoted(&row[1]).contains(&newest.as_str()), "{context}");
         let cut = |name: String| {
-            let folder = desk.path().join(&name);
+            let folder = cli.path().join(&name);
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join(format!("{id}.jsonl")), lines[..=at].concat()).unwrap();
             (folder, format!("jsonl:{name}"))
         };
         let (folder, store) = cut(format!("cut-{at}"));
 
-        let stands = &objects(&desk.run(&format!("rejoin resume {id} --json --store {store}")).out)[0];
+        let stands = &objects(&cli.run(&format!("rejoin resume {id} --json --store {store}")).out)[0];
         assert_eq!(stands["state"], row[2].as_str(), "{context}");
         assert_eq!(stands["messages"], moment.messages, "{context}");
         assert_eq!(stands["unanswered_calls"], moment.unanswered, "{context}");
 
-        let said = desk.run(&format!("rejoin resume {id} 'What did I ask before?' --json --store {store}"));
+        let said = cli.run(&format!("rejoin resume {id} 'What did I ask before?' --json --store {store}"));
         assert_eq!(said.code, 0, "{context}: {}", said.err);
         let events = objects(&said.out);
         let closed = events.iter().find(|event| event["type"] == "closed");
@@ -103,12 +102,12 @@ fn every_moment_is_as_the_guide_says() {
         assert_eq!(decided, moment.decided, "{context}");
         assert!(events.iter().all(|event| event["type"] != "call_started"), "{context}: nothing runs again");
         for command in ["check", "verify"] {
-            let ran = desk.run(&format!("rejoin {command} {id} --store {store}"));
+            let ran = cli.run(&format!("rejoin {command} {id} --store {store}"));
             assert_eq!(ran.code, 0, "{context}: {}", ran.out);
         }
         if moment.unanswered > 0 {
             let (_, store) = cut(format!("again-{at}"));
-            let ran = desk.run(&format!("rejoin resume {id} --on-broken rerun --json --store {store}"));
+            let ran = cli.run(&format!("rejoin resume {id} --on-broken rerun --json --store {store}"));
             assert_eq!(ran.code, 0, "{context}: {}", ran.err);
             let events = objects(&ran.out);
             let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).count() as u64;
@@ -120,7 +119,7 @@ fn every_moment_is_as_the_guide_says() {
         assert!(kept.starts_with(&lines[..=at].concat()), "{context}: what was there stays");
     }
     let named: Vec<usize> = moments.iter().map(|moment| moment.row).collect();
-    // A draft is no entry of the turn; `tests/kill.rs` kills real processes while they write one.
+    // A draft is not an entry of the turn; `tests/kill.rs` kills real processes while they write one.
     let is_moment = |row: usize| named.contains(&row) || rows[row][1].contains("draft");
     assert!((0..rows.len()).all(is_moment), "each row of the guide is a moment");
 }

@@ -1,17 +1,17 @@
-//! What a page shows: commands that are run, what they print, and commands that are not run.
+//! The commands on a page: those that are run, their output, and those that are not run.
 
 /// A command of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Where it stands, from 1.
+    /// The line number on the page, from 1.
     pub at: usize,
-    /// As it is typed.
+    /// The command line as typed.
     pub line: String,
-    /// What is run, and what is said of it.
+    /// Whether it is run, and what the page shows for it.
     pub kind: Kind,
 }
 
-/// What becomes of a command.
+/// How the test treats a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It is run (`sh`).
@@ -114,7 +114,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The rows of the tables under a heading, without what stands above them.
+/// The rows of the tables under a heading, without their head rows.
 pub fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
     let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
     let section = section.split("\n#").next().unwrap_or(section);

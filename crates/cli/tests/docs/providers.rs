@@ -1,5 +1,4 @@
-//! The guides to providers name the addresses, variables and models that the rows of the registry have, and every guide says what
-//! a reader looks for.
+//! The guides to providers name the registry's addresses, variables and models, and every guide answers a reader's questions.
 
 use std::fs;
 
@@ -42,8 +41,8 @@ fn every_guide_answers_the_same_questions() {
     }
 }
 
-/// S0-49: the page says that every provider gets the same validation at the same place, and that none is tested less; and so it
-/// is: providers are not told apart in the turn, in the repair pass, or in the tests that run over all of them.
+/// S0-49: the page says that every provider gets the same validation at the same place, and that none is tested less. This checks
+/// it: the turn, the repair pass and the tests over all providers do not distinguish between providers.
 #[test]
 fn providers_are_treated_alike() {
     let page = read(&format!("{GUIDES}/README.md"));

@@ -1,4 +1,4 @@
-//! The page on REST names the events and the error codes that the code has, no more and no fewer.
+//! The page on REST names exactly the events and the error codes of the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,12 +84,12 @@ fn the_events_are_those_of_the_code() {
     let (_, drawing) = source.split_once("fn event(").unwrap();
     let mut code: BTreeSet<String> =
         drawing.split("object(\"").skip(1).map(|piece| piece.split('"').next().unwrap().to_owned()).collect();
-    // What a failed turn ends with is drawn elsewhere.
+    // The last event of a failed turn is drawn elsewhere.
     assert!(source.contains(".text(\"type\", \"error\")"));
     code.insert(String::from("error"));
     let page: BTreeSet<String> = events().into_keys().collect();
     assert_eq!(page, code);
-    // Each event of the engine has a name: a new one without a name would never be told.
+    // Each event of the engine has a name: a new one without a name would never be sent.
     let enumeration = read("crates/engine/src/turn/event.rs");
     let (_, variants) = enumeration.split_once("pub enum Event {").unwrap();
     let variants = variants.split("\n}\n").next().unwrap().lines();
@@ -107,17 +107,17 @@ fn the_events_are_those_of_the_code() {
             }
             name.push(letter.to_ascii_lowercase());
         }
-        // Where the error itself is handed out, it is told as one.
+        // An error that is returned itself has the name `error`.
         let name = if name == "failed" { String::from("error") } else { name };
         assert!(page.contains(&name), "{variant} is not on the page");
     }
 }
 
-/// What a turn tells has the fields that the page names.
+/// The events of a turn have the fields that the page names.
 #[test]
 fn the_fields_are_those_that_are_printed() {
     let documented = events();
-    let desk = ShellHome::new();
+    let cli = ShellHome::new();
     let mut seen = BTreeSet::new();
     for line in [
         "rejoin chat --new --json 'What is 6*7?'",
@@ -125,7 +125,7 @@ fn the_fields_are_those_that_are_printed() {
         "rejoin resume @2 --json 'go on'",
         "rejoin chat --json --model no-such-model 'hello'",
     ] {
-        let ran = desk.run(line);
+        let ran = cli.run(line);
         assert!(!ran.out.is_empty(), "{line}: {}", ran.err);
         for event in ran.out.lines() {
             let event: Value = serde_json::from_str(event).unwrap();

@@ -1,4 +1,4 @@
-//! A place to run the commands of a page in, one after the other, by the system's own shell.
+//! A place in which the commands of a page run, one after another, in the system's own shell.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +18,17 @@ const REJOIN: &str = env!("CARGO_BIN_EXE_rejoin");
 /// Longer than any page takes.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Debug)]
 pub struct Ran {
-    /// What it printed; if the page shows it, what it said on standard error as well, as on a terminal.
+    /// Its output; if the page shows it, also its standard error, as on a terminal.
     pub out: String,
-    /// What else it said.
+    /// Its remaining output on standard error.
     pub err: String,
     pub code: i32,
 }
 
-/// A folder with the examples that ship, and a home in which nobody was before.
+/// A folder with the shipped examples, and a fresh home folder.
 pub struct ShellHome {
     folder: tempfile::TempDir,
     /// Whether the built-in responder answers without being named.
@@ -38,23 +38,23 @@ pub struct ShellHome {
 impl ShellHome {
     /// Nothing is stored yet.
     pub fn empty() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap(), offline: false };
-        let examples = desk.path().join("examples");
+        let cli = Self { folder: tempfile::tempdir().unwrap(), offline: false };
+        let examples = cli.path().join("examples");
         fs::create_dir(&examples).unwrap();
         for file in fs::read_dir(root().join("examples")).unwrap().map(|entry| entry.unwrap().path()) {
             if file.is_file() {
                 fs::copy(&file, examples.join(file.file_name().unwrap())).unwrap();
             }
         }
-        desk
+        cli
     }
 
-    /// Two of the examples are in the store, and what the pages call `session.json` is the third.
+    /// Two of the examples are in the store, and the third is the pages' `session.json`.
     pub fn new() -> Self {
-        let desk = Self { offline: true, ..Self::empty() };
-        fs::copy(desk.path().join("examples/interrupted.json"), desk.path().join("session.json")).unwrap();
-        assert_eq!(desk.run("rejoin import examples/rollout.jsonl examples/transcript.jsonl").code, 0);
-        desk
+        let cli = Self { offline: true, ..Self::empty() };
+        fs::copy(cli.path().join("examples/interrupted.json"), cli.path().join("session.json")).unwrap();
+        assert_eq!(cli.run("rejoin import examples/rollout.jsonl examples/transcript.jsonl").code, 0);
+        cli
     }
 
     pub fn path(&self) -> &Path {
@@ -75,7 +75,7 @@ impl ShellHome {
             let [out, err, code] = ["out", "err", "code"].map(|what| note(place, what).display().to_string());
             let err =
                 if matches!(step.kind, Kind::Shown(_)) { String::from("&1") } else { format!("'{err}'") };
-            // What is between pipe and `jq` is ours.
+            // The test itself does the work of `jq` and what follows it.
             let line = step.line.split(" | jq").next().unwrap_or_default();
             script.push_str(&format!("{{ {line}\n}} >'{out}' 2>{err}\necho $? >'{code}'\n"));
         }
@@ -107,7 +107,7 @@ impl ShellHome {
         steps.iter().enumerate().map(of).collect()
     }
 
-    /// A shell in which `rejoin` is the binary that is tested, and nobody has settings, sessions or keys.
+    /// A shell in which `rejoin` is the tested binary, and no settings, sessions or keys exist.
     fn shell(&self) -> Command {
         let mut shell = Command::new("sh");
         let ours = |name: &str| {
@@ -134,7 +134,7 @@ impl ShellHome {
     }
 }
 
-/// What two runs never share, by what it is and the order in which it comes: the third conversation of a page is the third
+/// Names for values that differ between runs, by kind and order of appearance: the third conversation on a page is the third
 /// conversation of a run.
 #[derive(Default)]
 pub struct Names {
@@ -142,9 +142,9 @@ pub struct Names {
 }
 
 impl Names {
-    /// A text without ids, times, durations and token counts of its own.
+    /// A text without the ids, times, durations and token counts of one run.
     pub fn plain(&mut self, text: &str) -> String {
-        // What some shells say of someone who was killed.
+        // Some shells print a line about a killed process.
         let lines = text.split_inclusive('\n').filter(|line| !line.contains(" Killed "));
         let mut out = String::new();
         for line in lines {
@@ -159,7 +159,7 @@ impl Names {
         out
     }
 
-    /// What begins here and is its own in each run, by another name.
+    /// Replaces a value that begins here and differs in each run.
     fn take(&mut self, text: &str, before: Option<char>) -> Option<(String, usize)> {
         if before.is_some_and(|letter| letter.is_ascii_alphanumeric()) {
             return None;

@@ -1,4 +1,4 @@
-//! The binary in a home of its own, on each kind of store.
+//! The binary in a separate home folder, on each kind of store.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -54,7 +54,7 @@ impl Home {
         Self { folder, store }
     }
 
-    /// The same with the conversation [`BROKEN`], and its id.
+    /// A home with the conversation [`BROKEN`], and its id.
     pub fn broken(kind: &str) -> (Self, String) {
         let home = Self::new(kind);
         let id = home.import("broken.json", BROKEN);
@@ -80,7 +80,7 @@ impl Home {
         path.display().to_string()
     }
 
-    /// Where the store is on disk.
+    /// The path of the store on disk.
     pub fn place(&self) -> &Path {
         Path::new(self.store.split_once(':').unwrap().1)
     }
@@ -116,7 +116,7 @@ impl Home {
         Ran::of(self.command(arguments).output().unwrap())
     }
 
-    /// Runs a command that must succeed, and gives what it prints.
+    /// Runs a command that must succeed, and returns its output.
     pub fn out(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?} on {}: {}", self.store, ran.err);
@@ -129,7 +129,7 @@ impl Home {
         self.out(&["verify"]);
     }
 
-    /// What it prints as JSON, one object per line.
+    /// Its output as JSON, one object per line.
     pub fn lines(&self, arguments: &[&str]) -> Vec<Value> {
         self.out(arguments).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -146,7 +146,7 @@ impl Home {
         rejoin::engine::open_store(&location, Access::Write).unwrap()
     }
 
-    /// Changes a word where it is stored to another of the same length, without telling the store.
+    /// Replaces a word in the stored bytes by another of the same length.
     pub fn damage(&self, word: &str, other: &str) {
         assert_eq!(word.len(), other.len());
         let files = if self.is_jsonl() {
@@ -168,7 +168,7 @@ impl Home {
     }
 }
 
-/// What a command printed.
+/// The output of a command.
 pub struct Ran {
     pub out: String,
     pub err: String,
@@ -176,7 +176,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What a command prints that gets this on standard input.
+    /// The output of a command with this text on standard input.
     pub fn fed(mut command: Command, input: impl AsRef<[u8]>) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -1,4 +1,4 @@
-//! A real pseudo-terminal with a screen that tests can look at. It answers what a terminal answers: where its cursor is.
+//! A real pseudo-terminal with a screen that tests can read. It answers queries for the cursor position, as a terminal does.
 
 use std::{
     fs::File,
@@ -122,7 +122,7 @@ impl Screen {
         self.keys.lock().unwrap().write_all(keys.as_ref()).unwrap();
     }
 
-    /// Types a short line, waits until it is there, and presses Enter.
+    /// Types a short line, waits until it appears, and presses Enter.
     #[track_caller]
     pub fn say(&self, line: &str) {
         self.send(line);
@@ -175,7 +175,7 @@ impl Screen {
         self.wait("an empty prompt", |shown| shown.last_row() == "›")
     }
 
-    /// Waits for a text in what is written after the last one that was expected, wherever the screen has it.
+    /// Waits for a text in the output after the last expected one, anywhere on the screen.
     #[track_caller]
     pub fn expect(&mut self, text: &str) {
         let seen = self.seen;
@@ -226,7 +226,7 @@ impl Screen {
         self.shown().screen()
     }
 
-    /// What has left the screen at the top, and the screen.
+    /// The lines that scrolled off the top, and the screen.
     pub fn all(&self) -> String {
         self.shown().all()
     }

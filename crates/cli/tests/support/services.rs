@@ -1,4 +1,4 @@
-//! Every provider with a transport, as the loopback provider plays it and as the binary is pointed at it.
+//! Every provider with a transport, as the loopback provider plays it and as the binary reaches it.
 
 use std::{process::Command, time::Duration};
 
@@ -13,12 +13,12 @@ pub fn slow_server() -> Loopback {
     server
 }
 
-/// A provider, and what it takes to reach it.
+/// A provider, with everything needed to reach it.
 #[derive(Debug, Clone, Copy)]
 pub struct Provider {
-    /// What `--provider` takes.
+    /// The value for `--provider`.
     pub name: &'static str,
-    /// What `--api` takes.
+    /// The value for `--api`.
     pub api: Option<&'static str>,
     /// Who plays it.
     pub service: Service,

@@ -1,4 +1,4 @@
-//! Opening a long conversation and its first request: how long it takes, and what it takes in memory.
+//! Opening a long conversation and its first request: the time, and the memory.
 //!
 //! Each measurement runs in a separate process and reports from there, because memory left over from another one would count.
 
@@ -22,7 +22,7 @@ use crate::{LONG, next::fill, talk::Talk};
 /// How often each is done; the best one counts for time, the median for memory.
 const ROUNDS: usize = 5;
 
-/// What one process found.
+/// The measurements of one process.
 #[derive(Clone, Copy)]
 struct Found {
     open: Duration,
@@ -34,7 +34,7 @@ struct Found {
 
 pub fn load() {
     let folder = tempfile::tempdir().unwrap();
-    // What a process takes that has next to nothing in it.
+    // The memory of a process with an almost empty conversation.
     let empty = made(&folder.path().join("empty.db"), 4);
     let long = made(&folder.path().join("long.db"), LONG);
     let lines = fs::read_to_string(folder.path().join("long.db.jsonl")).unwrap();
@@ -65,8 +65,8 @@ fn median(runs: &[Found], of: fn(&Found) -> u64) -> u64 {
     values[values.len() / 2]
 }
 
-/// Writes a conversation with this many messages to SQLite and, beside it, to a JSONL file. Returns the arguments for the process
-/// that measures.
+/// Writes a conversation with this many messages to SQLite and also to a JSONL file. Returns the arguments for the measuring
+/// process.
 fn made(path: &Path, messages: usize) -> String {
     let store = open_store(&Location::Sqlite(path.to_owned()), Access::Write).unwrap();
     let id = fill(&*store, messages);
@@ -100,7 +100,7 @@ fn run(job: &str) -> Found {
     Found { open: Duration::from_micros(open), first: Duration::from_micros(first), resident, peak }
 }
 
-/// Opens a conversation, goes on with it, and says what that took.
+/// Opens a conversation, continues it, and prints the measurements.
 pub fn job(job: &str) {
     let (id, path) = job.split_once(' ').unwrap();
     let id: ConversationId = id.parse().unwrap();

@@ -1,8 +1,8 @@
-//! What a turn costs in a long conversation, end to end in the engine. `cargo xtask bench turn` runs it.
+//! The cost of a turn in a long conversation, end to end in the engine. `cargo xtask bench turn` runs it.
 //!
-//! `next`: from an append to the next request as shared pieces, at 10,000 messages against 100. `memory`: what a conversation
-//! of 10,000 messages takes, against its own lines. `load`: opening it and its first request, against parsing its lines.
-//! Times of one machine say little; the ratios are what is promised (docs/benchmarks.md).
+//! `next`: from an append to the next request as shared pieces, at 10,000 messages against 100. `memory`: the memory of a
+//! conversation of 10,000 messages, against its own lines. `load`: opening it and its first request, against parsing its lines.
+//! Times on one machine mean little; the ratios are promised (docs/benchmarks.md).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a benchmark may")]
 

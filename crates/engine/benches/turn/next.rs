@@ -1,4 +1,4 @@
-//! From an append to the next request: what is new costs the same in a long conversation as in a short one.
+//! From an append to the next request: new entries cost the same in a long conversation as in a short one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     talk::{Talk, text},
 };
 
-/// How many turns are looked at.
+/// How many turns are measured.
 const TURNS: usize = 200;
 
 /// The times of many turns.
@@ -19,7 +19,7 @@ const TURNS: usize = 200;
 struct Times {
     /// From what a person says to the request.
     said: Vec<Duration>,
-    /// From what the model answers, through the tool, to the next request.
+    /// The time from the model's answer, through the tool, to the next request.
     ran: Vec<Duration>,
 }
 

@@ -23,10 +23,10 @@ use rejoin_formats::{
 use rejoin_record::{Block, Message, Raw, Role, ToolCall};
 use rejoin_store::Store;
 
-/// How many messages a turn has: what is said, a call, its result, an answer.
+/// The number of messages in a turn: a user message, a call, its result, an answer.
 pub const TURN: usize = 4;
 
-/// Text as programs and people write it: lines of words, some quotes. The same for a number, different for others.
+/// Text like that of programs and people: lines of words, some quotes. The same for the same number.
 pub fn text(number: usize, length: usize) -> String {
     let mut state = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut text = String::with_capacity(length + 40);
@@ -67,7 +67,7 @@ pub struct BenchProvider {
     pub noted: Mutex<Noted>,
 }
 
-/// What was measured in one turn.
+/// The measurements of one turn.
 #[derive(Default)]
 pub struct Noted {
     pub asked: Vec<Instant>,
@@ -99,7 +99,7 @@ impl BenchProvider {
     }
 }
 
-/// A message as a provider of the dialect gives it: with its own item beside it.
+/// A message as a provider of the dialect returns it, with its own item.
 fn as_answered(dialect: Dialect, message: Message) -> Message {
     let id = message.tool_calls().next().map(|call| call.id.clone());
     let mut messages = vec![Message::user("go"), message.clone()];
@@ -143,7 +143,7 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// A conversation that goes on.
+    /// A conversation that continues.
     pub fn with(conversation: Conversation, dialect: Dialect) -> Self {
         let provider = Arc::new(BenchProvider::new(dialect));
         // Ids of calls that were used are not used again.

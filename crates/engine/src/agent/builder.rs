@@ -89,8 +89,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Starts with messages that were kept elsewhere. They may be broken in any way, and are recorded as they are. Unless
-    /// [`AgentBuilder::on_broken`] says otherwise, incomplete calls are not sent, as [`OnBroken::Drop`] says: a list of messages
+    /// Starts with messages that the caller kept. They may be broken in any way, and are recorded unchanged. Unless
+    /// [`AgentBuilder::on_broken`] says otherwise, incomplete calls are not sent, as with [`OnBroken::Drop`]: a list of messages
     /// does not tell whether a call ran.
     pub fn history(mut self, messages: impl IntoIterator<Item = Message>) -> Self {
         self.start.history.extend(messages);
@@ -124,6 +124,7 @@ impl AgentBuilder<Conversation> {
     pub fn build(self) -> Agent {
         let settings = TurnSettings {
             system: self.system,
+            system_parts: Default::default(),
             on_broken: self.on_broken.unwrap_or(OnBroken::Keep),
             limits: self.limits,
             approvals: self.approvals,
@@ -138,7 +139,7 @@ impl AgentBuilder<Conversation> {
 }
 
 impl<Start> AgentBuilder<Start> {
-    /// The same builder with another start.
+    /// Replaces the start and keeps all other settings.
     fn starting<Other>(self, start: Other) -> AgentBuilder<Other> {
         let Self { provider, start: _, tools, source, system, on_broken, limits, approvals, window, fitting } =
             self;
@@ -163,7 +164,7 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// Sets how broken states are treated, such as a call without a result.
+    /// Sets how broken states, such as a call without a result, are repaired before a request is sent.
     pub fn on_broken(mut self, on_broken: OnBroken) -> Self {
         self.on_broken = Some(on_broken);
         self
@@ -181,14 +182,13 @@ impl<Start> AgentBuilder<Start> {
         self
     }
 
-    /// Prunes older turns without a model once the conversation has reached these numbers.
+    /// Prunes older turns, without asking a model, once the conversation reaches these limits.
     pub fn window(mut self, window: Window) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// How the conversation is made to fit the model's window: when results are pruned, and when a summary takes the place of older
-    /// messages.
+    /// How the conversation is made to fit the model's window: when results are pruned, and when a summary replaces older messages.
     pub fn fitting(mut self, fitting: WindowSettings) -> Self {
         self.fitting = fitting;
         self

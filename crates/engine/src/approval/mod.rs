@@ -1,8 +1,8 @@
 //! Approvals: which calls run without asking, and who answers about the others.
 //!
-//! A call that only reads needs no approval. For any other call, the rules of the settings and of the conversation come first
-//! (`rules/`), then the [`ApprovalMode`]; what neither decides is asked of an [`Approve`]. The turn records the question, the answer and
-//! the file as it was before anything happens (`turn/approving.rs`).
+//! A call that only reads needs no approval. For any other call, the rules of the settings and of the conversation decide first
+//! (`rules/`), then the [`ApprovalMode`]; an [`Approve`] answers about the rest. Before the call runs, the turn records the
+//! question, the answer and the file's content (`turn/approving.rs`).
 
 mod replies;
 pub mod rules;
@@ -21,9 +21,9 @@ pub enum ApprovalMode {
     /// Ask before anything changes.
     #[default]
     Ask,
-    /// Run everything that stays inside the sandbox or the workspace. Without a sandbox, commands are asked about.
+    /// Run everything that stays inside the sandbox or the workspace. Without a sandbox, every command needs approval.
     Auto,
-    /// Change nothing: every call that would is denied.
+    /// Change nothing: deny every call that would.
     ReadOnly,
 }
 
@@ -55,7 +55,7 @@ pub struct ApprovalRequest {
     pub preview: String,
     /// Why no rule and no mode allows it.
     pub why: String,
-    /// The rule that [`ApprovalAnswer::Always`] adds; none if no rule can describe the call.
+    /// The rule that [`ApprovalAnswer::Always`] adds; `None` if no rule can describe the call.
     pub rule: Option<String>,
     /// The part of the arguments that a person may want to edit before the call runs, and its content.
     pub editable: Option<Editable>,
@@ -75,16 +75,16 @@ pub struct Editable {
 pub enum ApprovalAnswer {
     /// Run it.
     Yes,
-    /// Run it, and do not ask again about the same in this conversation.
+    /// Run it, and allow the same call for the rest of this conversation.
     Always,
     /// Do not run it. The model reads the reason.
     No {
-        /// Why; none if no reason was given.
+        /// The reason, if one was given.
         reason: Option<String>,
     },
     /// Run it with another text of its [`Editable`] argument.
     Edited {
-        /// The text.
+        /// The new text.
         text: String,
     },
     /// Do not run it, and stop the turn.
@@ -97,22 +97,22 @@ pub trait Approve: Send + Sync {
     fn answer<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer>;
 
     /// Who answers, as the record names it: `person` or `program`.
-    fn who(&self) -> &'static str;
+    fn answered_by(&self) -> &'static str;
 }
 
-/// Denies everything, because there is no one to ask.
+/// Denies everything, for programs in which no person can be asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unattended;
+pub struct DenyAll;
 
-/// The reason that [`Unattended`] gives.
-pub const UNATTENDED: &str = "approval is needed, and there is no terminal to ask at";
+/// The reason that [`DenyAll`] gives.
+pub const NO_ONE_TO_ASK: &str = "approval is needed, and there is no terminal to ask at";
 
-impl Approve for Unattended {
+impl Approve for DenyAll {
     fn answer<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
-        Box::pin(async { ApprovalAnswer::No { reason: Some(UNATTENDED.to_owned()) } })
+        Box::pin(async { ApprovalAnswer::No { reason: Some(NO_ONE_TO_ASK.to_owned()) } })
     }
 
-    fn who(&self) -> &'static str {
+    fn answered_by(&self) -> &'static str {
         "program"
     }
 }
@@ -122,16 +122,16 @@ impl Approve for Unattended {
 pub struct Approvals {
     /// The mode.
     pub mode: ApprovalMode,
-    /// The rules of the settings. Rules that a person adds in a conversation are in its record.
+    /// The rules of the settings. Rules that a person adds in a conversation are kept in its record, not here.
     pub rules: Rules,
-    /// Who is asked.
+    /// Answers about calls that no rule and no mode decides.
     pub approve: Arc<dyn Approve>,
 }
 
 impl Default for Approvals {
-    /// Every change needs approval, and there is no one to give it.
+    /// Every change needs approval, and [`DenyAll`] denies it.
     fn default() -> Self {
-        Self { mode: ApprovalMode::Ask, rules: Rules::default(), approve: Arc::new(Unattended) }
+        Self { mode: ApprovalMode::Ask, rules: Rules::default(), approve: Arc::new(DenyAll) }
     }
 }
 

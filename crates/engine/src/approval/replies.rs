@@ -27,30 +27,30 @@ pub struct Replies {
 
 #[derive(Debug, Default)]
 struct Shared {
-    given: Mutex<Given>,
+    given: Mutex<ReceivedReplies>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Given {
+struct ReceivedReplies {
     answers: HashMap<String, ApprovalAnswer>,
     closed: bool,
 }
 
 impl Replies {
-    /// Answers about a call. The last answer counts if there are several before the question.
+    /// Answers about a call. If several answers come before the question, the last one counts.
     pub fn reply(&self, call_id: impl Into<String>, answer: ApprovalAnswer) {
         self.given().answers.insert(call_id.into(), answer);
         self.shared.changed.notify_waiters();
     }
 
-    /// Says that no more replies come: every other question is answered with no.
+    /// Declares that no more replies come: every open question is denied.
     pub fn close(&self) {
         self.given().closed = true;
         self.shared.changed.notify_waiters();
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
+    fn given(&self) -> MutexGuard<'_, ReceivedReplies> {
         self.shared.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,7 +77,7 @@ impl Approve for Replies {
         })
     }
 
-    fn who(&self) -> &'static str {
+    fn answered_by(&self) -> &'static str {
         "program"
     }
 }

@@ -23,13 +23,13 @@ use crate::{
 /// The public client id with which editors log in.
 const CLIENT_ID: &str = "Iv1.b507a08c87ecfe98";
 
-/// The only right that is asked for: to know who logs in.
+/// The only scope requested: it identifies the user.
 const SCOPE: &str = "read:user";
 
-/// The longest answer of GitHub that is read.
+/// Longest answer of GitHub that is read, in bytes.
 const ANSWER_BYTES: usize = 256 * 1024;
 
-/// How long before its end a token is exchanged again.
+/// How many seconds before it expires a token is exchanged again.
 const MARGIN_SECONDS: i64 = 120;
 
 /// Why a login failed.
@@ -85,7 +85,7 @@ impl DeviceLogin {
             address: harmless(address, 200),
             device_code: SecretString::from(device),
             interval: pause(answer["interval"].as_u64().unwrap_or(5)),
-            // An hour at most: a code is not worth a longer wait.
+            // At most an hour: no user waits longer for a code.
             until: Instant::now()
                 + Duration::from_secs(answer["expires_in"].as_u64().unwrap_or(900).min(3600)),
             client,
@@ -138,7 +138,7 @@ fn pause(seconds: u64) -> Duration {
     Duration::from_secs(seconds.min(300)).max(Duration::from_millis(20))
 }
 
-/// An answer of GitHub; null if it is no JSON.
+/// GitHub's answer as JSON; null if it is not JSON.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -166,12 +166,12 @@ pub(crate) struct Ticket {
     pub header: HeaderValue,
     /// The secret in that header.
     pub secret: SecretString,
-    /// The base address for this account, if it has its own.
+    /// The base address for this account, if Copilot names one.
     pub base: Option<String>,
 }
 
 /// A token that Copilot accepts.
-struct Held {
+struct Token {
     secret: SecretString,
     /// When to exchange it again; none for GitHub's own token.
     until: Option<Timestamp>,
@@ -183,9 +183,9 @@ pub(crate) struct Session {
     github: SecretString,
     url: String,
     client: Client,
-    /// Whether requests follow the account to its own address.
+    /// Whether requests go to the address that Copilot names for the account.
     moves: bool,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<Token>>,
 }
 
 impl Session {
@@ -204,7 +204,7 @@ impl Session {
     pub async fn ticket(&self) -> Result<Ticket, FailedAttempt> {
         let mut held = self.held.lock().await;
         let now = SystemClock.now();
-        let good = |held: &Held| held.until.is_none_or(|until| now < until);
+        let good = |held: &Token| held.until.is_none_or(|until| now < until);
         let current = match held.take().filter(good) {
             Some(current) => current,
             None => self.exchange().await?,
@@ -212,8 +212,9 @@ impl Session {
         let current = held.insert(current);
         let header = secret_value(&format!("Bearer {}", current.secret.expose_secret()));
         let broken = || {
-            let hint =
-                String::from("the login has characters in it that no key has: `rejoin auth login copilot`");
+            let hint = String::from(
+                "the login contains characters that a key never has: `rejoin auth login copilot`",
+            );
             FailedAttempt::last(ProviderError::NoKey { provider: String::from("copilot"), hint })
         };
         Ok(Ticket {
@@ -223,17 +224,17 @@ impl Session {
         })
     }
 
-    /// Forgets the exchanged token. False if there was none.
+    /// Forgets the exchanged token. Returns false if there was none.
     pub async fn forget(&self) -> bool {
         self.held.lock().await.take().is_some()
     }
 
-    async fn exchange(&self) -> Result<Held, FailedAttempt> {
+    async fn exchange(&self) -> Result<Token, FailedAttempt> {
         let shown = public(&self.url);
         let secrets = [&self.github];
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
         let token = secret_value(&format!("token {}", self.github.expose_secret()));
-        let own = || Held { secret: self.github.clone(), until: None, base: None };
+        let own = || Token { secret: self.github.clone(), until: None, base: None };
         let Some(token) = token else { return Ok(own()) };
         let request = self.client.get().map_err(FailedAttempt::last)?.get(&self.url);
         let request = request
@@ -244,10 +245,10 @@ impl Session {
         let text = match attempt.fetch(request, ANSWER_BYTES).await {
             Ok(text) => text,
             Err(mut failure) => {
-                // Some accounts have no exchange: Copilot accepts their token as it is.
+                // Some accounts have no exchange: Copilot accepts GitHub's token for them.
                 let closed = match &mut failure.error {
                     ProviderError::Unauthorized(fault) => {
-                        // The user knows nothing of the exchange.
+                        // Report Copilot, not the exchange, which the user does not know about.
                         fault.provider = String::from("copilot");
                         fault.status == Some(403)
                     }
@@ -273,15 +274,15 @@ impl Session {
         // `refresh_in` does not depend on this machine's clock.
         let until = answer["refresh_in"].as_i64().and_then(from_now).or(by_date).or_else(|| from_now(600));
         let base = answer["endpoints"]["api"].as_str().filter(|base| is_copilot(base)).map(str::to_owned);
-        Ok(Held { secret: SecretString::from(token.trim()), until, base })
+        Ok(Token { secret: SecretString::from(token.trim()), until, base })
     }
 }
 
-/// Whether an address belongs to Copilot. A token goes nowhere else.
+/// Whether an address belongs to Copilot. Tokens are sent to no other address.
 fn is_copilot(base: &str) -> bool {
     let Some(rest) = base.strip_prefix("https://") else { return false };
     let host = rest.trim_end_matches('/');
-    // Only a name: a port, a password or a backslash would lead somewhere else.
+    // Accept a plain host name only: a port, a password or a backslash would lead to another host.
     let is_name = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
     is_name && host.ends_with(".githubcopilot.com")
 }

@@ -1,7 +1,7 @@
 //! rejoin's own file of keys: one JSON object, readable by its owner only.
 //!
-//! A change writes a new file and puts it in the place of the old one, so that a crash leaves one of them whole. Fields that this
-//! version does not know are kept.
+//! A change writes a new file and renames it over the old one, so that a crash leaves either the old or the new file. Fields that
+//! this version does not know are kept.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Key, KeyOrigin};
 
-/// The largest file of keys. There are a few dozen services, and keys are short.
+/// Largest file of keys, in bytes. There are a few dozen services, and keys are short.
 const FILE_BYTES: u64 = 1024 * 1024;
 
 /// Why keys cannot be read or kept.
@@ -75,7 +75,7 @@ impl KeyFile {
         self.write(entries)
     }
 
-    /// Removes a provider's key. False if there was none.
+    /// Removes a provider's key. Returns false if there was none.
     pub fn remove(&self, provider: &str) -> Result<bool, AuthError> {
         let mut entries = self.entries()?;
         if entries.shift_remove(provider).is_none() {

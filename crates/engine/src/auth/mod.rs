@@ -62,7 +62,7 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// What it is called in messages.
+    /// The words for this kind in messages to the user.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Api => "key",
@@ -81,7 +81,7 @@ pub struct Key {
     pub kind: KeyKind,
     /// Where it was found.
     pub origin: KeyOrigin,
-    /// When it expires, if that is known.
+    /// When it expires; `None` if that is not known.
     pub expires: Option<Timestamp>,
 }
 
@@ -93,16 +93,16 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// A key for the service's API; none if it is blank. White space around it, as from a file or a clipboard, is removed.
+    /// A key for the service's API; `None` if it is blank. Surrounding white space, as from a file or a clipboard, is removed.
     pub fn api(secret: &str, origin: KeyOrigin) -> Option<Self> {
         let secret = secret.trim();
         let key = || Self { secret: SecretString::from(secret), kind: KeyKind::Api, origin, expires: None };
         (!secret.is_empty()).then(key)
     }
 
-    /// A short hash that tells accounts apart and reveals nothing about the key.
+    /// A short hash that distinguishes accounts and reveals nothing about the key.
     pub fn account(&self) -> String {
-        // The token of a login changes every hour, but reasoning stays bound to the account.
+        // The token of a login changes every hour, so it is not hashed: reasoning must stay bound to the account.
         let what = match &self.kind {
             KeyKind::ChatGpt { account: Some(account) } => account.as_str(),
             KeyKind::Claude => "claude login",
@@ -112,7 +112,7 @@ impl Key {
         hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The last four characters, by which the user recognises it; none if the key is too short to show them.
+    /// The last four characters, by which the user recognises the key; `None` if the key is too short to show them.
     pub fn ending(&self) -> Option<String> {
         let secret = self.secret.expose_secret();
         let shown = secret.len() >= 20 && secret.is_ascii();
@@ -127,7 +127,7 @@ impl Key {
 
 /// A source of keys.
 pub trait KeySource: Send + Sync {
-    /// Every key for a service, the one to use first.
+    /// Every key for a service, the preferred one first.
     fn keys(&self, service: &Service, name: &str) -> Vec<Key>;
 
     /// The key to use.
@@ -139,10 +139,10 @@ pub trait KeySource: Send + Sync {
 /// Looks up a value by its name.
 pub type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Where keys are looked for, in the order of the fields. By default nowhere.
+/// The places in which keys are looked for, in the order of the fields. By default none.
 #[derive(Default)]
 pub struct Keys {
-    /// A key for this run, whatever the service.
+    /// A key for this run, used for every service.
     pub given: Option<SecretString>,
     /// Environment variables, by name.
     pub variables: Option<Lookup>,
@@ -186,7 +186,7 @@ impl KeySource for Keys {
         if let Some(file) = &self.stored {
             match file.get(name) {
                 Ok(found) => out.extend(found),
-                // Another key may still be found.
+                // Continue: another place may have a key.
                 Err(error) => tracing::warn!("{error}"),
             }
         }
@@ -214,7 +214,7 @@ pub struct Status {
     pub variables: &'static [&'static str],
 }
 
-/// What may be shown of a key.
+/// The facts about a key that may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyStatus {
     /// Where it was found.
@@ -223,7 +223,7 @@ pub struct KeyStatus {
     pub kind: KeyKind,
     /// Its last four characters.
     pub ending: Option<String>,
-    /// Whether it still works, as far as that is known.
+    /// When it expires, as far as that is known.
     pub expiry: Expiry,
 }
 

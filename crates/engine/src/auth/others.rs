@@ -59,7 +59,7 @@ fn text_of(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned).filter(|text| !text.trim().is_empty())
 }
 
-/// What a token says about itself. It is believed only where being wrong does no harm.
+/// The claims of a token (the middle part of a JWT), unverified. They are used only where a wrong claim does no harm.
 fn claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     serde_json::from_slice(&base64::decode(payload.as_bytes())?).ok()

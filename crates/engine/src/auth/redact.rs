@@ -1,4 +1,4 @@
-//! Removes secrets from text, and makes text from elsewhere harmless and short.
+//! Removes secrets from text, and makes foreign text safe to print and short.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -15,7 +15,7 @@ pub fn redact(text: &str, secrets: &[&SecretString]) -> String {
         .map(|secret| secret.expose_secret().trim())
         .filter(|secret| secret.len() >= SHORTEST_SECRET)
         .collect();
-    // A secret may contain another one. The longer goes first, so that no part of it stays.
+    // A secret may contain another one. The longest is removed first, so that no part of it stays.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     let mut text = text.to_owned();
     for secret in secrets {
@@ -68,22 +68,22 @@ const KEY_BEGINNINGS: &[&str] = &[
     "eyJ",
 ];
 
-/// The fewest characters of a word that begins as a key.
+/// The fewest characters of a word that begins like a key and is taken for one.
 const SHORTEST_KEY: usize = 12;
 
-/// The fewest characters of a word that looks random and may be a key.
+/// The fewest characters of a word that looks random and is taken for a key.
 const SHORTEST_RANDOM: usize = 32;
 
-/// The names in front of a value, as in `password=…`, that make it a secret whatever it looks like.
+/// Names before a value, as in `password=…`, that make the value a secret whatever it looks like.
 const SECRET_NAMES: &[&str] = &["key", "token", "secret", "password", "passwd", "authorization", "bearer"];
 
-/// Removes everything that looks like a key, a token or a password from a text. Some words go that are none; what a person types at
-/// a prompt is kept for good, so that is the better mistake.
+/// Removes everything that looks like a key, a token or a password from a text. It also removes some harmless words; that is the
+/// lesser harm, because prompts are kept for good.
 pub fn without_keys(text: &str) -> String {
     let text = &without_key_blocks(text);
     let is_in_word = |c: char| c.is_ascii_alphanumeric() || "-_./+~".contains(c);
     let mut secrets: Vec<SecretString> = Vec::new();
-    // The word before, if it names a secret, and where it ends.
+    // The preceding word if it names a secret, and the position where it ends.
     let mut named: Option<(&str, usize)> = None;
     let mut from = 0;
     for piece in text.split(|c: char| !is_in_word(c)) {
@@ -93,7 +93,7 @@ pub fn without_keys(text: &str) -> String {
         if word.is_empty() {
             continue;
         }
-        // `my password is …`: what follows is a word of the language more often than a secret.
+        // `my password is …`: an ordinary word follows more often than a secret.
         if word == "is" && named.is_some() {
             continue;
         }
@@ -131,7 +131,7 @@ fn without_key_blocks(text: &str) -> String {
     out + rest
 }
 
-/// Whether a word looks like a key: by its beginning, or because it is long and no word of a language.
+/// Whether a word looks like a key: it begins like one, or it is long and no word of a language.
 fn looks_like_key(word: &str) -> bool {
     let begins = KEY_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning));
     let has = |is: fn(&char) -> bool| word.chars().any(|c| is(&c));
@@ -148,8 +148,8 @@ fn looks_like_key(word: &str) -> bool {
         && has(char::is_ascii_lowercase)
 }
 
-/// Whether a text looks as if it held a key, a token or a password. It is a guess: it is meant for what is kept only for
-/// convenience, where leaving out too much does no harm.
+/// Whether a text seems to contain a key, a token or a password. It is a guess, for data that is kept only for convenience, where
+/// leaving out too much does no harm.
 pub fn may_hold_secret(text: &str) -> bool {
     text.contains("-----BEGIN") || without_keys(text) != text
 }

@@ -1,4 +1,4 @@
-//! Where keys come from, and what may be said about them.
+//! Where keys come from, and what may be shown of them.
 
 use std::fs;
 
@@ -15,14 +15,14 @@ fn origins(keys: &Keys, name: &str) -> Vec<String> {
     keys.keys(service(name), name).iter().map(|key| key.origin.to_string()).collect()
 }
 
-/// S3-02: given, environment, settings, stored, and last the login of the service's own tool.
+/// S3-02: given, environment, settings, stored, and last the login of the service's own agent.
 #[test]
 fn keys_come_in_this_order() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("keys.json");
     KeyFile::new(&own).set("openai", &KEY.into()).unwrap();
     fs::write(folder.path().join("auth.json"), r#"{"OPENAI_API_KEY":"sk-codex"}"#).unwrap();
-    // Each tool has its own folder, and what lies in the other's is not its login.
+    // Each agent has its own folder, and a login in the other's folder is ignored.
     let claude = folder.path().join("claude");
     fs::create_dir(&claude).unwrap();
     fs::write(claude.join("auth.json"), r#"{"OPENAI_API_KEY":"sk-not-codex"}"#).unwrap();
@@ -49,7 +49,7 @@ fn keys_come_in_this_order() {
     assert_eq!(origins(&keys, "gemini"), ["given for this run"]);
 }
 
-/// S3-02: what Codex and Claude Code keep, in every state of their files. They are never written.
+/// S3-02: the logins of Codex and Claude Code, in every state of their files. The files are never written.
 #[test]
 fn logins_of_other_tools_are_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn logins_of_other_tools_are_read() {
         .unwrap();
     let key = others::claude(folder.path()).unwrap();
     assert_eq!((key.kind.clone(), key.expires.unwrap().as_second()), (KeyKind::Claude, 1_700_000_000));
-    // Its account does not change with its token.
+    // The account stays the same when the token changes.
     fs::write(&credentials, r#"{"claudeAiOauth":{"accessToken":"t-other"}}"#).unwrap();
     let later = others::claude(folder.path()).unwrap();
     assert_eq!((later.account(), later.expires), (key.account(), None));
@@ -129,7 +129,7 @@ fn a_file_of_keys_is_private() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A file that is no file of keys is not overwritten; unknown fields stay.
+/// A file that holds something other than keys is not overwritten; unknown fields stay.
 #[test]
 fn a_file_of_something_else_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn a_file_of_something_else_is_left_alone() {
         assert!(matches!(file.set("openai", &KEY.into()), Err(AuthError::Damaged { .. })), "{text}");
         assert!(file.get("openai").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        // Another key is still found.
+        // A key in another place is still found.
         let keys = Keys {
             stored: Some(file.clone()),
             codex: Some(folder.path().to_owned()),
@@ -161,7 +161,7 @@ fn a_file_of_something_else_is_left_alone() {
     assert!(file.get("later").unwrap().is_none());
 }
 
-/// What `auth status` says: where from, at most four characters, until when. Nothing secret.
+/// `auth status` shows the origin, at most four characters, and the expiry. It shows no secret.
 #[test]
 fn a_status_shows_no_secret() {
     let keys = Keys::in_variables(|name| match name {
@@ -183,7 +183,7 @@ fn a_status_shows_no_secret() {
     assert!(!shown.contains("abcdefgh") && !shown.contains("short"), "{shown}");
 }
 
-/// Every row has what a person needs to get in.
+/// Every service in the table says how to get a key.
 #[test]
 fn every_row_is_whole() {
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Agents made from a list of numbers. New code uses [`Agent::builder`].
+//! The older constructors of an agent, which take the numbers of its window. New code uses [`Agent::builder`].
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub trait FromNumbers: From<Agent> {
 
     /// An agent in memory that continues messages which the caller kept, with an id and a title of the caller's choice.
     ///
-    /// The messages may be broken in any way, and are kept as they are. Incomplete calls are not sent, as [`OnBroken::Drop`]
-    /// says, because a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
+    /// The messages may be broken in any way, and are kept unchanged. Incomplete calls are not sent, as with [`OnBroken::Drop`],
+    /// because a list of messages does not tell whether a call ran. [`Agent::set_on_broken`] changes that.
     #[allow(clippy::too_many_arguments, reason = "the shape that callers know")]
     fn with_history(
         id: &str,

@@ -1,8 +1,8 @@
 //! The history of a chat bot: one conversation for each user and channel, and one for each thread.
 //!
-//! Messages have the shape that bots hand to OpenAI's API. They are stored as entries like any others, in one step for each save: either all
-//! of a turn is there or nothing. Programs that save at the same time do not wait for each other's locks: an append that comes second is
-//! repeated after what the first one added.
+//! Messages have the shape that bots send to OpenAI's API. Each save appends its entries in one step: a reader sees all of a turn
+//! or none of it. Programs that save at the same time do not wait for each other's locks: if another program's append came first,
+//! this one is repeated after it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,23 +27,23 @@ use crate::{
     writer::New,
 };
 
-/// How often an append is tried again after another program's append came first. Each time, that program has made progress.
+/// How often an append is retried after another program's append came first. Each retry means that the other program made progress.
 const TRIES: usize = 100;
 
-/// One message of a conversation, as bots keep it.
+/// One message of a conversation in the form that bots use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationMessage {
-    /// Who says it: `system`, `user`, `assistant` or `tool`.
+    /// The role of the author: `system`, `user`, `assistant` or `tool`.
     pub role: String,
     /// The text; none if the message only calls tools.
     pub content: Option<String>,
-    /// When it was said. [`DatabaseService::save_messages`] takes the current time where there is none.
+    /// When it was written. [`DatabaseService::save_messages`] uses the current time if this is `None`.
     pub timestamp: Option<Timestamp>,
     /// The calls of an assistant's message.
     pub tool_calls: Vec<ToolCall>,
     /// The call that a tool's message answers.
     pub tool_call_id: Option<String>,
-    /// The tool's name, in a tool's message. It is looked up in the call; what the caller gives is not stored.
+    /// The tool's name, in a tool's message. It is read from the call; a value that the caller sets is not stored.
     pub tool_name: Option<String>,
     /// The caller's id of the message. A message whose id is already stored is not saved again, so a save may be repeated.
     pub id: Option<String>,
@@ -62,17 +62,17 @@ impl ConversationMessage {
         }
     }
 
-    /// What a person says.
+    /// A message of a person.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new("user", Some(text.into()))
     }
 
-    /// What the model says.
+    /// A message of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new("assistant", Some(text.into()))
     }
 
-    /// Calls of the model, without a text.
+    /// A message of the model that only makes calls.
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self { tool_calls: calls, ..Self::new("assistant", None) }
     }
@@ -82,7 +82,7 @@ impl ConversationMessage {
         Self { tool_call_id: Some(call.into()), ..Self::new("tool", Some(text.into())) }
     }
 
-    /// The message as it is recorded.
+    /// The message in the form in which it is recorded.
     fn to_message(&self) -> Message {
         let role = Role::named(&self.role);
         let text = self.content.as_deref().map(Text::from);
@@ -106,8 +106,8 @@ impl ConversationMessage {
         Message { form, ..Message::new(role, blocks) }
     }
 
-    /// A recorded message, as bots keep it. One that holds several results becomes several. `tool_of` names the tool whose call the
-    /// result in a block belongs to.
+    /// A recorded message in the form that bots use. A message with several results becomes several. `tool_of` returns the name of
+    /// the tool whose call the result in a block answers.
     pub(crate) fn of(
         message: &Message,
         at: Option<Timestamp>,
@@ -136,7 +136,7 @@ impl ConversationMessage {
         all
     }
 
-    /// Recorded messages, as bots keep them.
+    /// Recorded messages in the form that bots use.
     fn of_all<'m>(messages: impl Iterator<Item = (Option<Timestamp>, &'m Message)> + Clone) -> Vec<Self> {
         let mut pairing = Pairing::default();
         messages.clone().for_each(|(_, message)| pairing.add(message));
@@ -151,13 +151,13 @@ impl ConversationMessage {
     }
 }
 
-/// Why a turn in the form of a provider is not saved.
+/// Why a turn in a provider's form was not saved.
 #[derive(Debug, thiserror::Error)]
 pub enum BotError {
-    /// It cannot be read.
+    /// The turn cannot be parsed.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It cannot be stored.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] EngineError),
 }
@@ -171,11 +171,11 @@ pub struct ChatThread {
     pub channel_id: String,
     /// The user who began it.
     pub user_id: String,
-    /// The messages that a model gets: every call has its result.
+    /// The messages to send to a model: every call has its result.
     pub conversation_history: Vec<ConversationMessage>,
     /// When it was begun.
     pub created_at: Timestamp,
-    /// When something was last said in it.
+    /// The time of the newest message.
     pub last_activity: Timestamp,
 }
 
@@ -197,7 +197,7 @@ pub struct ChatThread {
 pub struct DatabaseService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// The conversation of each scope that was used.
+    /// The conversation of each scope that was used so far.
     known: Mutex<HashMap<Scope, ConversationId>>,
 }
 
@@ -213,7 +213,7 @@ impl DatabaseService {
         Self::with_clock(store, Arc::new(SystemClock))
     }
 
-    /// The same, with the caller's clock.
+    /// A service over a store, with the caller's clock.
     pub fn with_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock, known: Mutex::default() }
     }
@@ -221,7 +221,7 @@ impl DatabaseService {
     /// Saves messages of a user in a channel, of all roles, with calls and results, in one step.
     ///
     /// # Errors
-    /// If the store cannot be written. Then none of them is saved.
+    /// If the store cannot be written. Then no message is saved.
     pub fn save_messages(
         &self,
         user: &str,
@@ -231,7 +231,7 @@ impl DatabaseService {
         self.save(&of_channel(user, channel), messages)
     }
 
-    /// Saves what a person and the model said, without calls.
+    /// Saves a person's message and the model's answer, without calls.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -246,11 +246,11 @@ impl DatabaseService {
         self.save_messages(user, channel, &turn)
     }
 
-    /// Saves a turn in the form of a provider: the list of its new messages, or an object that has it as `messages`. What the person said
-    /// comes first; if the list begins with it, it is saved once. Returns the messages as they were saved.
+    /// Saves a turn in a provider's form: the list of its new messages, or an object with that list as `messages`. The person's
+    /// message is saved first; if the list begins with it, it is saved only once. Returns the messages that were saved.
     ///
     /// # Errors
-    /// If it is no such list, or the store cannot be written. Then nothing is saved.
+    /// If `messages` has neither form, or the store cannot be written. Then nothing is saved.
     pub fn save_conversation_with_messages(
         &self,
         (user, channel): (&str, &str),
@@ -295,7 +295,7 @@ impl DatabaseService {
         limit: usize,
     ) -> Result<Vec<ConversationMessage>, EngineError> {
         let scope = of_channel(user, channel);
-        // Another process may have deleted the conversation that was found before, and begun another one.
+        // Another process may have deleted the known conversation and begun a new one.
         for _ in 0..2 {
             let Some(id) = self.find(&scope)? else { break };
             match self.newest(id, limit) {
@@ -306,7 +306,7 @@ impl DatabaseService {
         Ok(Vec::new())
     }
 
-    /// Deletes the conversation of a user in a channel. False if there is none.
+    /// Deletes the conversation of a user in a channel. Returns false if there is none.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -332,7 +332,7 @@ impl DatabaseService {
         self.save(&scope, &[])
     }
 
-    /// A thread with its whole history; none if there is no such thread.
+    /// A thread with its whole history; `None` if no thread has this id.
     ///
     /// # Errors
     /// If the store cannot be read.
@@ -348,8 +348,8 @@ impl DatabaseService {
         }))
     }
 
-    /// Adds messages to a thread, of all roles, with calls and results, in one step. Existing messages stay: two updates at the same time both
-    /// count.
+    /// Adds messages of any role, with calls and results, to a thread in one step. Existing messages stay, so two updates at the
+    /// same time both count.
     ///
     /// # Errors
     /// If there is no such thread, or the store cannot be written.
@@ -366,7 +366,7 @@ impl DatabaseService {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The newest conversation of a scope. There is more than one if a history was imported beside one that the bot had begun.
+    /// The newest conversation of a scope. There are several if a history was imported in addition to the bot's own conversation.
     fn find(&self, scope: &Scope) -> Result<Option<ConversationId>, EngineError> {
         let known = self.known().get(scope).copied();
         if let Some(known) = known {
@@ -387,7 +387,7 @@ impl DatabaseService {
     }
 
     fn save(&self, scope: &Scope, messages: &[ConversationMessage]) -> Result<(), EngineError> {
-        // Two programs that begin the same conversation at once mean the same one.
+        // The id is derived from the scope: two programs that begin the conversation at once begin the same one.
         let new = || ConversationId::derive("scope", scope.to_raw().as_str());
         let id = self.find(scope)?.unwrap_or_else(new);
         self.add(id, scope, messages)
@@ -430,7 +430,7 @@ impl DatabaseService {
         Err(StoreError::TailMoved { expected: tail, found: self.store.tail(id)? }.into())
     }
 
-    /// Id and time of a new entry. The id derives from the caller's own, if there is one.
+    /// Id and time of a new entry. The id is derived from the caller's id, if there is one.
     fn stamp(&self, id: ConversationId, message: &ConversationMessage) -> Stamp {
         let given = message.timestamp.map(|time| Text::from(time.to_string()));
         let stamp = stamp(&*self.clock, given);
@@ -443,7 +443,7 @@ impl DatabaseService {
         }
     }
 
-    /// The messages with the caller's ids that are already stored.
+    /// The ids of those messages that are already stored.
     fn there(
         &self,
         id: ConversationId,
@@ -467,7 +467,7 @@ impl DatabaseService {
         Ok(there)
     }
 
-    /// The newest messages on the path to the head, from the beginning of a batch of calls on.
+    /// The newest messages on the path to the head. They begin no later than the calls whose results are among them.
     fn newest(&self, id: ConversationId, limit: usize) -> Result<Vec<ConversationMessage>, EngineError> {
         let (said, first) = self.end_of(id, limit)?;
         let said = &said[first..];
@@ -481,11 +481,11 @@ impl DatabaseService {
         Ok(ConversationMessage::of_all(shown.iter().map(|(time, message)| (*time, message))))
     }
 
-    /// Messages at the end of the path to the head, and the first of them that counts. Only as much is read as is needed for `limit`
-    /// messages and the calls of their results.
+    /// Messages at the end of the path to the head, and the index of the first one to return. Reads only as many entries as `limit`
+    /// messages and the calls of their results need.
     fn end_of(&self, id: ConversationId, limit: usize) -> Result<(Vec<TimedMessage>, usize), EngineError> {
         let tail = self.store.tail(id)?.ok_or(StoreError::NotFound(id))?;
-        // Other entries are between messages, so a few more are read at once.
+        // Other entries lie between messages, so read a few more at once.
         let mut span = (limit as u64).saturating_mul(4).saturating_add(16);
         loop {
             let from = tail.seq.saturating_sub(span);
@@ -494,7 +494,7 @@ impl DatabaseService {
             let wanted = said.len().saturating_sub(limit);
             match window_start(&history, wanted) {
                 WindowStart::From(first) if first > 0 || from == 0 => return Ok((said, first)),
-                // A result without a call, in a conversation that was read whole.
+                // Everything was read: this result has no call at all.
                 WindowStart::Unknown(first) if from == 0 => return Ok((said, first)),
                 _ => span = span.saturating_mul(4),
             }
@@ -518,7 +518,7 @@ fn path_from(store: &dyn Store, id: ConversationId, from: u64) -> Result<Vec<Tim
     let path: Vec<&Entry> = if from == 0 {
         tree.path().0
     } else {
-        // What is before the first entry here is not missing, only not read: the path ends there.
+        // The parent of the first entry was not read; it is not missing. The path ends here.
         let mut path: Vec<&Entry> =
             std::iter::successors(tree.head(), |entry| tree.get(entry.envelope().parent?)).collect();
         path.reverse();
@@ -535,7 +535,7 @@ fn of_channel(user: &str, channel: &str) -> Scope {
     Scope { user: user.to_owned(), channel: channel.to_owned(), thread: String::new() }
 }
 
-/// Where a window can begin so that no result in it lacks its call.
+/// The first message of a window in which no result lacks its call.
 enum WindowStart {
     /// At this message.
     From(usize),
@@ -543,7 +543,7 @@ enum WindowStart {
     Unknown(usize),
 }
 
-/// The first message at or before `from` from which on no result lacks its call.
+/// Finds the first message of a window: at or before `from`, and such that no result in it lacks its call.
 fn window_start(history: &History, from: usize) -> WindowStart {
     let pairing = Pairing::of(history);
     let mut first = from;

@@ -1,4 +1,4 @@
-//! Changes to a conversation as values that can be sent, logged and run later.
+//! Changes to a conversation as values that programs can send, log and run later.
 
 use std::{fmt::Display, str::FromStr};
 

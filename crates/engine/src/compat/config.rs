@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a chat records besides messages. The command line has the same as the setting `persist_special_commands`.
+/// What a chat records besides messages. On the command line this is the setting `persist_special_commands`.
 ///
 /// ```
 /// use rejoin_engine::compat::Config;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// Whether /commands are kept in the history; true if it is not mentioned.
+    /// Whether /commands are kept in the history; true if the field is missing.
     #[serde(default = "yes")]
     pub persist_special_commands: bool,
 }
@@ -40,7 +40,7 @@ fn yes() -> bool {
 mod tests {
     use super::*;
 
-    /// S0-14, S0-44: on by default, on if it is not mentioned, and off if that is said.
+    /// S0-14, S0-44: on by default, on if the field is missing, off if it is false.
     #[test]
     fn commands_are_kept_unless_that_is_off() {
         let read = |text: &str| serde_json::from_str::<Config>(text).unwrap().should_persist_commands();

@@ -20,7 +20,7 @@ use rejoin_store::files::PrivateFolder;
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolloutTurn {
-    /// When the turn ended; none if the line does not say.
+    /// When the turn ended; `None` if the line has no time.
     pub timestamp: Option<Timestamp>,
     /// The items of the turn, each a JSON object with its exact text.
     pub items: Vec<Raw>,
@@ -43,12 +43,11 @@ pub struct TurnMetadata {
 /// A compaction: from here on the summary replaces everything before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactedTurn {
-    /// When the summary was made; none if the line does not say.
+    /// When the summary was made; `None` if the line has no time.
     pub timestamp: Option<Timestamp>,
     /// The summary's text.
     pub summary: String,
-    /// The number of items that had to be left out so that the rest fitted into the model's window
-    /// when the summary was made.
+    /// The number of items that were left out when the summary was made, so that the rest fitted into the model's window.
     pub truncated_count: u64,
 }
 
@@ -66,8 +65,7 @@ pub enum RolloutLine {
 pub struct ConversationMetadata {
     /// The conversation's id: the name of its file, without `.jsonl`.
     pub id: String,
-    /// The time that the last line names; without one, the time at which the file was last
-    /// written.
+    /// The time in the last line; if it has none, the time at which the file was last written.
     pub updated_at: Timestamp,
     /// The provider that the last turn names.
     pub provider: Option<String>,
@@ -75,14 +73,14 @@ pub struct ConversationMetadata {
     pub model: Option<String>,
 }
 
-/// A line that is no turn.
+/// A line that is not a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedLine {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
-    /// Whether it is the last line and was cut off, so that it was never acknowledged.
+    /// Whether it is the last line and was cut off. Such a line was never acknowledged.
     pub torn: bool,
 }
 
@@ -128,7 +126,7 @@ pub enum RolloutError {
         /// The invalid id.
         id: String,
     },
-    /// An item is no JSON object, or longer than a line may be.
+    /// An item is not a JSON object, or is longer than a line may be.
     #[error("item {index} cannot be stored: {why}")]
     InvalidItem {
         /// The item, from 0.
@@ -168,7 +166,7 @@ fn io_error(what: &str, path: &Path) -> impl FnOnce(io::Error) -> RolloutError +
 /// The longest id. File systems take 255 bytes for a name.
 const MAX_ID: usize = 200;
 
-/// How many bytes of the end of a file are read for a list: at first, and at most.
+/// How many bytes are read from the end of a file to list it: at first, and at most.
 const LIST_BYTES: (u64, u64) = (64 * 1024, 4 * 1024 * 1024);
 
 /// Keeps conversations as files of turns.
@@ -183,7 +181,7 @@ impl RolloutRecorder {
         Self { base: base_dir.into() }
     }
 
-    /// Appends a turn. When this returns, it is durable.
+    /// Appends a turn. It is durable when this returns.
     ///
     /// # Errors
     /// If the id or an item cannot be stored, or the file cannot be written.
@@ -191,11 +189,11 @@ impl RolloutRecorder {
         let mut items = Vec::with_capacity(turn.items.len());
         for (index, item) in turn.items.iter().enumerate() {
             let invalid = |why: &str| RolloutError::InvalidItem { index, why: why.to_owned() };
-            let doc = Doc::parse(item.as_str()).map_err(|error| invalid(error.reason))?;
+            let doc = Doc::parse(item.as_str()).map_err(|error| invalid(error.reason()))?;
             if doc.root().is_none_or(|root| root.kind() != ValueKind::Object) {
-                return Err(invalid("it is no JSON object"));
+                return Err(invalid("it is not a JSON object"));
             }
-            // Line breaks between values mean nothing, and those inside strings are escaped.
+            // Line breaks between values mean nothing, and those inside strings are escaped, so they can all be removed.
             let mut clean = String::with_capacity(item.as_str().len());
             write::clean_copy(&mut clean, item.as_str());
             items.push(clean.replace(['\n', '\r'], " "));
@@ -210,7 +208,7 @@ impl RolloutRecorder {
         self.append(id, line.raw_if("metadata", metadata.as_deref()).finish())
     }
 
-    /// Appends a compaction. When this returns, it is durable.
+    /// Appends a compaction. It is durable when this returns.
     pub fn append_compacted(&self, id: &str, compacted: &CompactedTurn) -> Result<(), RolloutError> {
         let line = Object::new()
             .text_if("timestamp", compacted.timestamp)
@@ -235,7 +233,7 @@ impl RolloutRecorder {
         Ok(lines)
     }
 
-    /// Reads what can be read of a conversation.
+    /// Reads every readable line of a conversation, and reports the others.
     pub fn recover_rollout(&self, id: &str) -> Result<RecoveredRollout, RolloutError> {
         let mut lines = Lines::new(BufReader::new(self.open(id)?));
         let reading = || io_error("reading", &self.base.join(name(id)));
@@ -257,7 +255,8 @@ impl RolloutRecorder {
         Ok(recovered)
     }
 
-    /// The conversation as a session: what a model would see, with the last compaction applied. Damage is skipped and reported.
+    /// The conversation as a session: the messages that a model would see, with the last compaction applied. Damage is skipped and
+    /// reported.
     ///
     /// # Errors
     /// If the conversation does not exist, cannot be read, or has no turns.
@@ -290,7 +289,7 @@ impl RolloutRecorder {
             let entry = entry.map_err(io_error("reading", &self.base))?;
             let name = entry.file_name();
             let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
-            // A file that disappears meanwhile, or cannot be read, does not hide the others.
+            // A file that disappears meanwhile, or cannot be read, must not hide the others.
             if !is_id(id) || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
                 continue;
             }
@@ -313,7 +312,7 @@ impl RolloutRecorder {
         Ok(self.base.join(name(id)))
     }
 
-    /// The folder, in which no link is followed.
+    /// The folder. No symbolic link in it is followed.
     fn folder(&self) -> PrivateFolder {
         PrivateFolder::new(&self.base)
     }
@@ -337,16 +336,16 @@ impl RolloutRecorder {
         folder.make().map_err(io_error("making the folder", &self.base))?;
         let new = !folder.has(&name).map_err(io_error("opening", &path))?;
         let mut file = folder.open_to_append(&name, true).map_err(io_error("opening", &path))?;
-        // Two processes take turns; a kill releases the lock.
+        // The lock serialises the appends of two processes; a kill releases it.
         file.lock().map_err(io_error("locking", &path))?;
         if is_torn(&mut file).map_err(io_error("reading", &path))? {
-            // The line that was cut off stays a line by itself.
+            // Keep the line that was cut off apart from the new one.
             line.insert(0, '\n');
         }
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         written.map_err(io_error("writing", &path))?;
         if new {
-            // Without this, a power cut may remove the file's name.
+            // Without this, a power cut may remove the new file's name from the folder.
             folder.sync().map_err(io_error("writing", &self.base))?;
         }
         Ok(())
@@ -376,8 +375,8 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 
 fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?.trim();
-    let doc = Doc::parse(text).map_err(|error| format!("{} (byte {})", error.reason, error.offset))?;
-    let root = doc.root().filter(|root| root.kind() == ValueKind::Object).ok_or("it is no JSON object")?;
+    let doc = Doc::parse(text).map_err(|error| format!("{} (byte {})", error.reason(), error.offset))?;
+    let root = doc.root().filter(|root| root.kind() == ValueKind::Object).ok_or("it is not a JSON object")?;
     let timestamp = time_of(root);
     let items = root.get("items").filter(|items| items.kind() == ValueKind::Array);
     if let Some(items) = items {
@@ -391,7 +390,7 @@ fn line_of(bytes: &[u8]) -> Result<RolloutLine, String> {
     Ok(RolloutLine::Compacted(CompactedTurn { timestamp, summary, truncated_count }))
 }
 
-/// The time of a line, in whatever unit it is written.
+/// The time of a line, in any of the units that agents write.
 fn time_of(root: Value<'_>) -> Option<Timestamp> {
     let time = root.given("timestamp")?;
     instant(&time.as_str().unwrap_or(time.raw().into()))

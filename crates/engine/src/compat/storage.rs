@@ -10,7 +10,7 @@ use std::{
 
 use rejoin_record::{
     Content, ConversationId, Kind, Message, Raw, Text, Timestamp,
-    content::{Context, Meta},
+    content::{Meta, RecordedContext},
     json::{Doc, Object, Value},
 };
 use rejoin_store::{Access, Location, Query, Store, StoreError, StoredItem, Summary};
@@ -25,10 +25,10 @@ use crate::{
     writer::{New, Writer},
 };
 
-/// The command that a conversation's lock names while it is saved here.
+/// The program name that a conversation's lock shows during a save.
 const COMMAND: &str = "save_conversation";
 
-/// The field of the note that holds the id that a conversation was saved under: `{"id": "…"}`.
+/// The field that holds the caller's id in the entry after the header: `{"id": "…"}`.
 const OWN_ID: &str = "id";
 
 /// A conversation in a list.
@@ -42,15 +42,15 @@ pub struct Listed {
     pub model: Option<String>,
     /// The number of messages.
     pub messages: u64,
-    /// When it was last added to.
+    /// When an entry was last added.
     pub updated_at: Timestamp,
 }
 
-/// A storage of conversations in one SQLite file, or wherever else a store can be.
+/// A storage of conversations in one SQLite file or in any other store.
 #[derive(Debug)]
 pub struct SqliteStorage {
     store: Arc<dyn Store>,
-    /// The conversations that were saved, without their locks, so that the next save only compares what is new.
+    /// The conversations that were saved, without their locks, so that the next save compares only new messages.
     saved: Mutex<HashMap<ConversationId, Conversation>>,
 }
 
@@ -65,7 +65,7 @@ impl SqliteStorage {
         Self { store: store.into(), saved: Mutex::default() }
     }
 
-    /// Saves the new messages of a conversation. A message that changed or was removed starts a branch.
+    /// Saves the new messages of a conversation. If an earlier message changed or was removed, they are saved on a new branch.
     pub fn save_conversation(
         &self,
         id: &str,
@@ -81,7 +81,10 @@ impl SqliteStorage {
         }
         if let Some(model) = model.filter(|model| known.about.model.as_deref() != Some(*model)) {
             let target = Raw::new(Object::new().text("model", model).finish());
-            conversation.add(&Content::Context(Context { system: None, tools: None, target: Some(target) }));
+            conversation.add(&Content::Context(RecordedContext {
+                target: Some(target),
+                ..RecordedContext::default()
+            }));
         }
         conversation.try_save()?;
         conversation.release();
@@ -89,7 +92,7 @@ impl SqliteStorage {
         Ok(())
     }
 
-    /// A conversation's title, model and messages; none if there is no such conversation. Damage is skipped.
+    /// A conversation's title, model and messages; `None` if there is no such conversation. Damage is skipped.
     #[allow(clippy::type_complexity, reason = "the shape that callers know")]
     pub fn load(&self, id: &str) -> Result<Option<(String, Option<String>, Vec<Message>)>, EngineError> {
         let conversation = conversation_id(id);
@@ -117,7 +120,7 @@ impl SqliteStorage {
         Ok(listed)
     }
 
-    /// Removes a conversation. False if there was none.
+    /// Removes a conversation. Returns false if there was none.
     pub fn delete(&self, id: &str) -> Result<bool, EngineError> {
         let conversation = conversation_id(id);
         let clock = SystemClock;
@@ -133,7 +136,7 @@ impl SqliteStorage {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A conversation with its lock: as the last save left it, read again, or new.
+    /// A conversation with its lock held: the one that the last save kept, or read again, or new.
     fn locked(&self, id: &str, model: Option<&str>) -> Result<Conversation, EngineError> {
         let own = conversation_id(id);
         let saved = self.all_saved().remove(&own);
@@ -153,7 +156,7 @@ impl SqliteStorage {
         Ok(conversation)
     }
 
-    /// The id that a conversation was saved under: it is in the entry after the header.
+    /// The caller's id of a conversation, from the entry after the header.
     fn own_id(&self, id: ConversationId) -> Result<String, EngineError> {
         let mut own = None;
         self.store.read(id, 1, &mut |item| {
@@ -171,7 +174,7 @@ impl SqliteStorage {
     }
 }
 
-/// The conversation with an id of the caller's choice.
+/// The store's id of a conversation, derived from the caller's id.
 pub(crate) fn conversation_id(id: &str) -> ConversationId {
     id.parse().unwrap_or_else(|_| ConversationId::derive("storage", id))
 }

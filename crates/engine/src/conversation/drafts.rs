@@ -1,4 +1,4 @@
-//! The draft of an answer, as a conversation uses it: begins one, takes in one that a killed process left, and removes one that is
+//! How a conversation handles drafts of answers: begins one, takes in one that a killed process left, and removes one that is
 //! recorded.
 
 #[cfg(feature = "agent")]
@@ -16,27 +16,27 @@ use crate::reading::Numbering;
 use crate::{
     clock::stamp,
     conversation::Appended,
-    draft::{AnswerDraft, Found, LeftDraft},
+    draft::{AnswerDraft, DraftEvidence, LeftDraft},
 };
 
-/// A draft on the disk whose message is among the entries. It is removed when the message is stored. It holds the file if this process
-/// wrote it.
+/// A draft on disk whose message is among the entries. It is removed when the message is stored. It holds the open file if this
+/// process wrote it.
 pub(super) struct Drafted(pub(super) Option<DraftFile>);
 
 impl Conversation {
-    /// Stores the entries of a draft that another process left, and removes the draft.
+    /// Appends the entries of a draft that another process left, and removes the draft.
     pub(super) fn keep_left_draft(&mut self) {
         if self.draft.is_some() {
             self.save();
         } else if let Some(Home { store, .. }) = &self.home
             && let Err(why) = draft::discard(&**store, self.id)
         {
-            tracing::warn!("the draft of {} stays where it is: {why}", self.id);
+            tracing::warn!("the draft of {} was not removed: {why}", self.id);
         }
     }
 
-    /// Begins a draft of the next answer, which follows the head. None if the conversation is not wholly stored, or another process
-    /// writes to it.
+    /// Begins a draft of the next answer, which follows the head. `None` if some entries are not stored, or another process writes
+    /// to the conversation.
     #[cfg(feature = "agent")]
     pub(crate) fn begin_draft(&self, origin: Origin) -> Option<AnswerDraft> {
         let home = self.home.as_ref().filter(|home| home.lock.is_some())?;
@@ -57,7 +57,7 @@ impl Conversation {
             return;
         }
         let Some(left) = LeftDraft::find(&*home.store, self.id) else { return };
-        let mut found = Found::default();
+        let mut found = DraftEvidence::default();
         self.entries.iter().for_each(|entry| found.note(&left, entry));
         let Some(tail) = self.unsaved().last().map(Tail::of).or(self.after) else { return };
         let entries = left.entries(&found, tail);
@@ -70,7 +70,7 @@ impl Conversation {
         self.keep_left_draft();
     }
 
-    /// Appends an answer, in the place of its draft if it has one, and what follows it in the same write.
+    /// Appends an answer in place of its draft, if it has one, together with the entries that follow it in the same write.
     #[cfg(feature = "agent")]
     pub(crate) fn append_answer(
         &mut self,
@@ -86,7 +86,7 @@ impl Conversation {
             None => stamp(&*self.clock, None),
         };
         let entry = self.add_as(content, stamp);
-        // Lines are stored one by one, and the draft goes with the line that it stands for.
+        // Lines are stored one by one, and the draft is removed together with the line that replaces it.
         if self.numbering == Numbering::Lines {
             self.save();
         }
@@ -94,7 +94,7 @@ impl Conversation {
         self.saved_as(entry)
     }
 
-    /// Removes the draft, because everything is stored.
+    /// Removes the draft, because everything is stored now.
     pub(super) fn remove_draft(&mut self) {
         let removed = match (self.draft.take(), &self.home) {
             (Some(Drafted(Some(file))), _) => file.remove(),

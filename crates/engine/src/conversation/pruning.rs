@@ -1,4 +1,4 @@
-//! Pruning without a model: replaces older turns with a short list of what was said in them.
+//! Pruning without a model: replaces older turns by a short list of their messages.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoin_record::{
-    Content, EntryId, Message,
-    content::{CallAt, Compacted, KeptMessage, Meta, Uncompacted},
+    Content, EntryId, Kind, Message,
+    content::{CallAt, Compacted, KeptMessage, Meta, Prune, Uncompacted},
 };
 use rejoin_view::{
     BlockAt, Pairing, TokenCounter,
@@ -17,19 +17,19 @@ use rejoin_view::{
 
 use super::Conversation;
 
-/// How much of a conversation a request keeps.
+/// The limits at which [`Conversation::prune_if_needed`] prunes older turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// The most tokens that a conversation may have.
+    /// The most tokens that the conversation may take.
     pub max_tokens: usize,
-    /// The number of newest turns that always stay.
+    /// The number of newest turns that are never pruned.
     pub min_retain_turns: usize,
-    /// The share of `max_tokens`, from 0 to 1, at which pruning of older turns begins.
+    /// The fraction of `max_tokens`, from 0 to 1, at which pruning begins.
     pub prune_threshold: f64,
 }
 
 impl Default for Window {
-    /// Numbers that fit the window of most models, with room for an answer.
+    /// Limits that fit the window of most models, with room for an answer.
     fn default() -> Self {
         Self { max_tokens: 100_000, min_retain_turns: 2, prune_threshold: 0.8 }
     }
@@ -38,15 +38,15 @@ impl Default for Window {
 /// The outcome of pruning older turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnsPruned {
-    /// The messages that a model no longer sees.
+    /// The number of messages that a model no longer sees.
     pub removed: usize,
-    /// The tokens before.
+    /// The estimated tokens before pruning.
     pub before: u64,
-    /// The tokens now.
+    /// The estimated tokens after pruning.
     pub after: u64,
 }
 
-/// Which results stay and which go, for programs that prune by themselves.
+/// The results that stay and those that were pruned, for programs that prune by themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PruneReport {
     /// The results that a model still sees in full.
@@ -55,8 +55,11 @@ pub struct PruneReport {
     pub pruned: Vec<CallAt>,
 }
 
-/// The heading of the list of what was said.
+/// The heading of the list of earlier messages.
 pub(crate) const HEADING: &str = "Summary of earlier conversation:\n\n";
+
+/// The fewest tokens that the list may always take. An empty list would hide that anything was said.
+const SHORTEST_LIST: u64 = 64;
 
 impl Conversation {
     /// The path to the head, with the last compaction and all prunes applied.
@@ -64,33 +67,45 @@ impl Conversation {
         Walk::along(&self.tree())
     }
 
-    /// Prunes older turns if the conversation has more tokens than `prune_threshold` of `max_tokens`. Instructions, pinned messages and
-    /// the newest turns stay, calls and their results stay together, and a list of what was said replaces the rest. None if nothing had
-    /// to be pruned, or nothing can be.
+    /// Prunes older turns if the conversation takes more tokens than `prune_threshold` of `max_tokens`. Instructions, pinned
+    /// messages and the newest turns stay, and calls stay with their results. A list of the removed messages replaces the rest.
+    /// `None` if nothing needs to be pruned, or nothing can be.
     pub fn prune_if_needed(&mut self, model: &str, limits: &Window) -> Option<TurnsPruned> {
+        self.prune_turns(&TokenCounter::for_model(model), limits)
+    }
+
+    /// Does what [`Conversation::prune_if_needed`] does, with this counter.
+    pub(crate) fn prune_turns(&mut self, counter: &TokenCounter, limits: &Window) -> Option<TurnsPruned> {
         self.need_results();
-        let counter = TokenCounter::for_model(model);
         let walk = self.walk();
-        let before = window::tokens(&walk, &counter);
+        let before = window::tokens(&walk, counter);
         let threshold = (limits.max_tokens as f64 * limits.prune_threshold) as u64;
         if before <= threshold {
             return None;
         }
         tracing::info!("Pruning conversation: tokens={before}/{}, threshold={threshold}", limits.max_tokens);
         let policy = CompactPolicy { tail_tokens: 0, user_tokens: 0, turns: limits.min_retain_turns.max(1) };
-        let plan = compact::plan(&walk, &counter, &policy, walk.messages().len())?;
+        let plan = compact::plan(&walk, counter, &policy, walk.messages().len())?;
         log_pairs(&walk, plan.tail);
         let earlier = walk.summary().and_then(|place| walk.messages()[place].content());
+        let earlier = earlier.as_deref().map(|text| text.strip_prefix(HEADING).unwrap_or(text));
+        let counted = walk.compacted().map_or(0, |compacted| compacted.truncated_count);
         let kept: Vec<_> = plan.kept.iter().map(|kept| kept.entry).collect();
         let places = 0..plan.tail;
         let hidden: Vec<_> = places
             .filter(|place| walk.summary() != Some(*place) && !kept.contains(&walk.entries()[*place]))
             .map(|place| walk.messages()[place].clone())
             .collect();
-        let room = threshold.saturating_sub(plan.tokens_kept).min(threshold / 4);
-        let text = format!("{HEADING}{}", window::digest(earlier.as_deref(), &hidden, room, &counter));
+        let room = threshold.saturating_sub(plan.tokens_kept).min(threshold / 4).max(SHORTEST_LIST);
+        let list = window::listing(earlier.map(|text| (text, counted)), &hidden, room, counter);
+        let text = format!("{HEADING}{}", list.text);
         let after = plan.tokens_kept + counter.text(&text);
+        if after >= before {
+            tracing::info!("Pruning skipped: a list of the messages would be no shorter than they are");
+            return None;
+        }
         let mut compacted = plan.with(text);
+        compacted.truncated_count = list.unlisted;
         compacted.tokens_after = Some(after);
         self.append(&Content::Compacted(compacted));
         let removed = hidden.len();
@@ -101,19 +116,21 @@ impl Conversation {
         Some(TurnsPruned { removed, before, after })
     }
 
-    /// Prunes results by a policy. Without one, nothing happens.
+    /// Prunes results by a policy, at once unless it names a batch. Without a policy, nothing happens.
     pub fn prune_tool_calls(&mut self, model: &str, policy: Option<&PrunePolicy>) -> PruneReport {
         let Some(policy) = policy else { return PruneReport::default() };
+        // The caller asks for it now, so there is no batch to wait for.
+        let policy = &PrunePolicy { batch: Some(policy.batch.unwrap_or(1)), ..policy.clone() };
         self.need_results();
         let counter = TokenCounter::for_model(model);
         let pruned = prune::plan(&self.walk(), &counter, policy, self.ages(policy));
         if !pruned.results.is_empty() {
-            self.append(&Content::Prune(rejoin_record::content::Prune { results: pruned.results.clone() }));
+            self.append(&Content::Prune(Prune { results: pruned.results.clone(), shortened: None }));
         }
         PruneReport { survivors: pruned.survivors, pruned: pruned.results }
     }
 
-    /// The age of each entry, or nothing if the policy asks for no age.
+    /// A function that returns the age of an entry, or `None` if the policy uses no ages.
     pub(crate) fn ages(&self, policy: &PrunePolicy) -> impl Fn(EntryId) -> Option<Duration> + use<> {
         let now = self.clock().now();
         let entries = self.entries().iter().filter(|_| policy.max_age.is_some());
@@ -158,8 +175,8 @@ pub enum Pinning {
 }
 
 impl Conversation {
-    /// Undoes the last compaction: from now on, a model sees the messages again that it hid. Returns the compaction's entry, or none
-    /// if nothing is compacted.
+    /// Undoes the last compaction: from now on, a model sees the messages again that it hid. Returns the compaction's entry; `None`
+    /// if no compaction is in force.
     pub fn uncompact(&mut self) -> Option<EntryId> {
         self.need_all();
         let compaction = self.walk().compaction()?;
@@ -167,32 +184,42 @@ impl Conversation {
         Some(compaction)
     }
 
-    /// Keeps the message of an entry in every view, together with the calls and results that belong to it.
+    /// Keeps the message of an entry in every view, in full, together with the calls and results that belong to it. It restores
+    /// whatever a compaction or pruning hid or shortened of them.
     pub fn pin(&mut self, entry: EntryId) -> Pinning {
         self.need_all();
         let walk = self.walk();
+        let group = self.belonging_to(entry);
         let mut pinned = walk.pinned().to_vec();
-        if pinned.contains(&entry) {
+        let before = pinned.len();
+        pinned.extend(group.iter().filter(|entry| !walk.pinned().contains(entry)));
+        if pinned.len() == before {
             return Pinning::Unchanged;
         }
-        pinned.push(entry);
         self.append(&Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() }));
-        let hidden = !walk.entries().contains(&entry);
-        if let Some(mut compacted) = walk.compacted().filter(|_| hidden).cloned() {
-            // A compaction has hidden it: the same one, with this message, shows it again.
-            let group = self.belonging_to(entry);
+        let shown: HashSet<EntryId> = walk.entries().iter().copied().collect();
+        let is_changed = |entry: &EntryId| !shown.contains(entry) || walk.shortened(*entry).is_some();
+        let changed: Vec<EntryId> = group.into_iter().filter(is_changed).collect();
+        if let Some(mut compacted) = walk.compacted().filter(|_| !changed.is_empty()).cloned() {
+            // A compaction hid or shortened it. Record the same compaction again, now keeping all of this message. A compaction that
+            // kept no newer messages must not hide those that came after it.
+            compacted.keep_from =
+                compacted.keep_from.or_else(|| self.first_message_after(walk.compaction()?));
             let kept = compacted.kept.get_or_insert_default();
-            kept.extend(group.into_iter().map(|entry| KeptMessage { entry, text: None }));
+            kept.retain(|kept| !changed.contains(&kept.entry));
+            kept.extend(changed.into_iter().map(|entry| KeptMessage { entry, text: None }));
             self.append(&Content::Compacted(Compacted { usage: None, ..compacted }));
         }
         Pinning::Changed
     }
 
-    /// Unpins a message, so that it can be pruned or summarised like any other.
+    /// Unpins a message and the calls and results that belong to it, so that they can be pruned or summarised like any other.
     pub fn unpin(&mut self, entry: EntryId) -> Pinning {
+        self.need_all();
+        let group = self.belonging_to(entry);
         let mut pinned = self.walk().pinned().to_vec();
         let before = pinned.len();
-        pinned.retain(|other| *other != entry);
+        pinned.retain(|other| !group.contains(other));
         if pinned.len() == before {
             return Pinning::Unchanged;
         }
@@ -200,14 +227,24 @@ impl Conversation {
         Pinning::Changed
     }
 
-    /// Reads what was left out when the conversation was opened. If that fails, the next command goes on with what is there.
+    /// The first message after an entry on the path to the head.
+    fn first_message_after(&self, entry: EntryId) -> Option<EntryId> {
+        let path = self.tree().path().0;
+        let after = path.iter().skip_while(|other| other.id() != entry).skip(1);
+        after
+            .map(|entry| entry.envelope())
+            .find(|envelope| envelope.kind == Kind::Message)
+            .map(|envelope| envelope.id)
+    }
+
+    /// Reads the entries that were skipped on opening. If that fails, the next command works with the entries already read.
     pub(crate) fn need_all(&mut self) {
         if let Err(why) = self.read_all() {
             tracing::warn!("the beginning of conversation {} could not be read: {why}", self.id());
         }
     }
 
-    /// Reads results that were left out when the conversation was opened, because its first turn would prune them.
+    /// Reads results that were skipped on opening because the first turn would prune them.
     pub(crate) fn need_results(&mut self) {
         #[cfg(feature = "agent")]
         if self.leaves_results_unread() {
@@ -215,7 +252,7 @@ impl Conversation {
         }
     }
 
-    /// A message with the messages that hold its results, or the call that it answers.
+    /// A message, together with the messages that hold its results, or the call that it answers.
     fn belonging_to(&self, entry: EntryId) -> Vec<EntryId> {
         let path = self.tree().path().0;
         let messages: Vec<(EntryId, Message)> = path
@@ -229,7 +266,7 @@ impl Conversation {
         let mut pairing = Pairing::default();
         messages.iter().for_each(|(_, message)| pairing.add(message));
         let pairs = || pairing.paired().filter_map(|result| Some((result.call?.message, result.at.message)));
-        // A result brings the message with its call, which brings the results of its other calls.
+        // A result adds the message with its call, which adds the results of its other calls.
         let mut group = BTreeSet::from([own]);
         loop {
             let before = group.len();

@@ -1,4 +1,5 @@
-//! One conversation in several processes: the lock is released between turns, and entries of others are read before the next turn.
+//! One conversation in several processes: the lock is released between turns, and other processes' entries are read before the next
+//! turn.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use super::Conversation;
 use crate::{draft, error::EngineError};
 
 impl Conversation {
-    /// Releases the lock, so that others may write. A conversation that is not wholly stored keeps it.
+    /// Releases the lock, so that other processes may write. A conversation with unsaved entries keeps it.
     pub fn release(&mut self) {
         if self.unsaved().is_empty()
             && let Some(home) = &mut self.home
@@ -18,8 +19,9 @@ impl Conversation {
         }
     }
 
-    /// Takes the lock, and reads what others added since it was released. Returns their entries; the next entry follows the
-    /// newest of them. Does nothing if the lock is held, or if there is nothing to lock yet, or while the server is away.
+    /// Takes the lock, and reads the entries that other processes added since it was released. Returns those entries; the next
+    /// entry follows the newest of them. Does nothing if the lock is already held, if the conversation is not stored yet, or while
+    /// the server is unreachable.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process writes to it now, [`StoreError::NotFound`] if it was deleted, or if it cannot be
@@ -31,16 +33,16 @@ impl Conversation {
         match store.lock(self.id, &Holder::this(command.as_str(), self.clock.now())) {
             Ok(lock) => home.lock = Some(lock),
             Err(why @ StoreError::Locked(_)) => return Err(why.into()),
-            // As when opening: a conversation that cannot be locked can still be used.
+            // As on opening: a conversation that cannot be locked can still be used.
             Err(why) => tracing::warn!("Failed to lock conversation {}: {why}", self.id),
         }
         if home.lock.is_some() {
             draft::absorb(&*store, self.id);
         }
         let tail = match store.tail(self.id) {
-            // A server that is away now: what is said next waits in a file. Catching up is left to the save that succeeds.
+            // The server is unreachable now. The next entries wait in a file, and the first save that succeeds catches up.
             Err(why) if why.is_unwritable() && store.spool().is_some() => {
-                tracing::debug!("what others said in {} cannot be read now: {why}", self.id);
+                tracing::debug!("entries that others added to {} cannot be read now: {why}", self.id);
                 return Ok(Vec::new());
             }
             tail => tail?,
@@ -58,7 +60,7 @@ impl Conversation {
         if (added.iter().any(|entry| entry.envelope().kind == Kind::Erased) || self.lacks_entries())
             && let Err(why) = self.read_stored_again(&*store)
         {
-            // The next attempt reads them again.
+            // Give the lock back, so that the next attempt reads these entries again.
             if let Some(home) = &mut self.home {
                 home.lock = None;
             }
@@ -69,7 +71,7 @@ impl Conversation {
         Ok(added)
     }
 
-    /// Whether entries are needed that were left out when the conversation was opened.
+    /// Whether the conversation needs entries that were skipped on opening.
     fn lacks_entries(&self) -> bool {
         #[cfg(feature = "agent")]
         return self.part.as_ref().is_some_and(|part| !part.suffices(&self.entries));
@@ -77,7 +79,7 @@ impl Conversation {
         false
     }
 
-    /// The entries of the store, up to the newest one that is known here.
+    /// The entries of the store, up to the newest one that this process knows.
     pub(super) fn stored_entries(&self, store: &dyn Store) -> Result<Vec<Entry>, StoreError> {
         let mut entries = store.entries(self.id)?;
         if let Some(after) = self.after {
@@ -86,7 +88,7 @@ impl Conversation {
         Ok(entries)
     }
 
-    /// Reads all stored entries again: what was erased must not stay in memory either, and what was left out may be needed.
+    /// Reads all stored entries again: erased content must not stay in memory either, and skipped entries may be needed.
     pub(super) fn read_stored_again(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         let entries = self.stored_entries(store)?;
         let unsaved = self.entries.split_off(self.stored);

@@ -4,10 +4,10 @@
 //! entries, one per line: the message, without its text, and the `turn` entry that marks it interrupted. The pieces follow, one JSON
 //! object per line. When the message is durable, the file is removed.
 //!
-//! A file whose writer is gone ([`LeftDraft`]) tells what that process had shown when it was killed. Readers add its two entries, with
-//! the text in them, to the end of the record ([`read`]); the next writer, which holds the conversation's lock, appends the same
-//! entries and removes the file ([`absorb`]). A complete answer is recorded under the id that its draft names. So a draft whose
-//! message is already recorded is recognised, and no text appears twice.
+//! A file whose writer is gone ([`LeftDraft`]) holds the text that the killed process had shown. Readers add its two entries, with
+//! that text, to the end of the record ([`read`]). The next writer, which holds the conversation's lock, appends the same entries
+//! and removes the file ([`absorb`]). A complete answer is recorded under the id that its draft names, so a draft whose message is
+//! already recorded is recognised, and no text appears twice.
 
 #[cfg(feature = "agent")]
 mod writing;
@@ -21,7 +21,7 @@ use rejoin_record::{
     content::{Branch, Turn, TurnState},
     json::Doc,
 };
-use rejoin_store::{Damage, Each, Page, Query, StoragePlace, Store, StoreError, StoredItem, Summary};
+use rejoin_store::{Damage, OnItem, Page, Query, StoragePlace, Store, StoreError, StoredItem, Summary};
 use rejoin_view::PathState;
 #[cfg(feature = "agent")]
 pub(crate) use writing::AnswerDraft;
@@ -54,7 +54,7 @@ fn interrupted() -> Content {
 pub(crate) struct LeftDraft {
     message: Stamp,
     mark: Stamp,
-    /// The entry that the message was to follow.
+    /// The entry that the message was meant to follow.
     parent: Option<EntryId>,
     origin: Origin,
     reasoning: String,
@@ -62,13 +62,13 @@ pub(crate) struct LeftDraft {
 }
 
 impl LeftDraft {
-    /// The draft that a killed process left of a conversation, if it can be read.
+    /// The draft that a killed process left for a conversation, if it can be read.
     pub(crate) fn find(store: &dyn Store, conversation: ConversationId) -> Option<Self> {
         Self::parse(&store.drafts()?.left_behind(conversation)?)
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        // The last character may be cut.
+        // The last character may be cut in the middle.
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?,
@@ -109,7 +109,7 @@ impl LeftDraft {
     }
 
     fn piece(&mut self, line: &str) -> bool {
-        // A part of an escape is read as letters, and reported as a fault.
+        // An escape that was cut is parsed as letters and reported as a fault: try a shorter beginning.
         let Some(doc) = Doc::parse(line).ok().filter(|doc| doc.first_fault().is_none()) else { return false };
         let field = |name: &str| doc.root()?.given(name)?.as_str();
         self.text.push_str(&field("text").unwrap_or_default());
@@ -117,15 +117,15 @@ impl LeftDraft {
         true
     }
 
-    /// The message, as far as it was shown. None if that is nothing.
+    /// The message, as far as it was shown; `None` if no text was shown.
     fn shown(&self) -> Option<Message> {
         cut_message(self.origin.clone(), &self.reasoning, &self.text)
     }
 
-    /// The entries to append to a record: none if the message is already recorded, or blank.
+    /// The entries to append to a record: empty if the message is already recorded, or blank.
     ///
-    /// If the record continued in the meantime, the message goes under its own parent, and a `branch` entry leads back.
-    pub(crate) fn entries(self, found: &Found, tail: Tail) -> Vec<Entry> {
+    /// If the record grew in the meantime, the message goes under its own parent, and a `branch` entry returns to the head.
+    pub(crate) fn entries(self, found: &DraftEvidence, tail: Tail) -> Vec<Entry> {
         let head = (tail.id, tail.hash);
         let mut chain = Chain::at(Some(tail));
         if found.recorded {
@@ -160,18 +160,18 @@ fn stamp_of(entry: &Entry) -> Option<Stamp> {
     Some(Stamp { id: envelope.id, timestamp: envelope.timestamp, salt, source_time: None })
 }
 
-/// What a record says about a draft.
+/// The parts of a record that matter to a draft.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct DraftEvidence {
     /// Whether the draft's message is recorded already.
     recorded: bool,
-    /// Whether it is recorded as the draft has it, which a complete answer is not.
+    /// Whether the recorded message is the cut one of the draft. A complete answer is not.
     recorded_cut: bool,
     /// The hash of the entry that the draft follows, if that can be read.
     parent: Option<Hash>,
 }
 
-impl Found {
+impl DraftEvidence {
     pub(crate) fn note(&mut self, draft: &LeftDraft, entry: &Entry) {
         if entry.id() == draft.message.id {
             self.recorded = true;
@@ -184,11 +184,11 @@ impl Found {
 }
 
 /// Reads a conversation from its beginning, as [`Store::read`] does, and then the entries of a draft that a killed process left.
-/// Returns the number of the latter, which are not stored yet.
-pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Result<usize, StoreError> {
-    // The draft first: if it is absorbed in the meantime, its message is read from the store.
+/// Returns the number of those entries, which are not stored yet.
+pub(crate) fn read(store: &dyn Store, id: ConversationId, each: OnItem<'_>) -> Result<usize, StoreError> {
+    // Look for the draft first: if it is absorbed meanwhile, its message is then read from the store.
     let Some(draft) = LeftDraft::find(store, id) else { return store.read(id, 0, each).map(|()| 0) };
-    let (mut found, mut flow) = (Found::default(), ControlFlow::Continue(()));
+    let (mut found, mut flow) = (DraftEvidence::default(), ControlFlow::Continue(()));
     store.read(id, 0, &mut |item| {
         if let StoredItem::Entry(entry) = &item {
             found.note(&draft, entry);
@@ -207,7 +207,7 @@ pub(crate) fn read(store: &dyn Store, id: ConversationId, each: Each<'_>) -> Res
     Ok(count)
 }
 
-/// All readable entries of a conversation, those of a draft last, and how many of them are from the draft.
+/// All readable entries of a conversation, those of a draft last, and the number of entries from the draft.
 pub(crate) fn read_entries(store: &dyn Store, id: ConversationId) -> Result<(Vec<Entry>, usize), StoreError> {
     let mut entries = Vec::new();
     let drafted = read(store, id, &mut |item| {
@@ -223,8 +223,8 @@ pub(crate) fn is_left_behind(store: &dyn Store, id: ConversationId) -> bool {
     store.drafts().is_some_and(|drafts| drafts.left_behind(id).is_some())
 }
 
-/// Appends a draft that a killed process left to its conversation, and removes it. The caller holds the conversation's lock. If the
-/// store cannot be written now, the draft stays for the next writer.
+/// Appends the draft that a killed process left to its conversation, and removes it. The caller holds the conversation's lock. If
+/// the store cannot be written now, the draft stays for the next writer.
 pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
     if !is_left_behind(store, id) {
         return;
@@ -237,7 +237,7 @@ pub(crate) fn absorb(store: &dyn Store, id: ConversationId) {
         discard(store, id)
     })();
     if let Err(why) = absorbed {
-        tracing::warn!("the draft of {id} stays where it is: {why}");
+        tracing::warn!("the draft of {id} was not removed: {why}");
     }
 }
 
@@ -262,7 +262,7 @@ pub fn list(store: &dyn Store, query: &Query) -> Result<Page, StoreError> {
     Ok(page)
 }
 
-/// What is known of a conversation, as [`Store::summary`] says it. An answer that was cut by a kill counts as recorded.
+/// A conversation's summary, as [`Store::summary`] returns it. An answer that was cut by a kill counts as recorded.
 pub fn summary(store: &dyn Store, id: ConversationId) -> Result<Summary, StoreError> {
     let mut summary = store.summary(id)?;
     add_draft(store, &mut summary)?;
@@ -274,7 +274,7 @@ fn add_draft(store: &dyn Store, summary: &mut Summary) -> Result<(), StoreError>
         return Ok(());
     }
     let (entries, drafted) = read_entries(store, summary.id)?;
-    // The list is in the order of these times.
+    // Keep the summary's time: the list is sorted by it.
     let updated = summary.updated;
     for entry in &entries[entries.len() - drafted..] {
         summary.add(entry, digest_of(entry, Content::of(entry)));

@@ -1,4 +1,4 @@
-//! A draft that was cut off.
+//! Reading and completing drafts that were cut off.
 
 use rejoin_record::json::write;
 
@@ -19,7 +19,7 @@ fn draft(pieces: &str) -> LeftDraft {
     LeftDraft::parse(text.as_bytes()).unwrap()
 }
 
-/// Wherever a draft is cut, what can be read is a beginning of what was written, and at most one character is missing.
+/// A draft may be cut at any byte. The readable part is then a prefix of the written text, and at most one character is missing.
 #[test]
 fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
     let said = "a \"quoted\" \u{1} line\nß 😀 \\ end";
@@ -38,14 +38,14 @@ fn a_draft_that_is_cut_anywhere_keeps_every_whole_character() {
     assert_eq!(known, said);
 }
 
-/// A process that stores a draft may be killed after the first of its two entries. Then only the second is missing.
+/// A process that stores a draft may be killed after the first of its two entries. Then only the second is appended.
 #[test]
 fn a_draft_that_was_taken_in_by_half_is_completed() {
     let left = || draft("{\"text\":\"Half an ans\"}\n");
     let record =
         |message: Message| Chain::empty().append(Kind::Message, &Content::Message(message), left().message);
     let rest = |recorded: &Entry, tail: Tail| {
-        let mut found = Found::default();
+        let mut found = DraftEvidence::default();
         found.note(&left(), recorded);
         left().entries(&found, tail)
     };
@@ -53,7 +53,7 @@ fn a_draft_that_was_taken_in_by_half_is_completed() {
     let entries = rest(&cut, Tail::of(&cut));
     assert_eq!(entries.iter().map(Entry::id).collect::<Vec<_>>(), [left().mark.id]);
     assert_eq!(entries[0].envelope().parent, Some(cut.id()));
-    // A complete answer was not interrupted, and what comes after the message decides about it.
+    // A complete answer was not interrupted; if the message is not the last entry, the entries after it decide.
     let complete = record(Message::assistant("Half an answer is enough."));
     assert!(rest(&complete, Tail::of(&complete)).is_empty());
     let later = Tail { id: left().mark.id, ..Tail::of(&cut) };

@@ -1,4 +1,4 @@
-//! Writing the draft of an answer, a piece at a time, before the piece is shown.
+//! Writes the draft of an answer: each piece before it is shown.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(crate) struct AnswerDraft {
     conversation: ConversationId,
     /// Id, time and salt of the message that the answer becomes.
     pub(crate) stamp: Stamp,
-    /// The first two lines, until they are written.
+    /// The first two lines of the file; empty once they are written.
     beginning: String,
-    /// The file, once something was written. It is removed when the message is recorded.
+    /// The file; `None` until the first piece is written. It is removed when the message is recorded.
     pub(crate) file: Option<DraftFile>,
-    /// Whether the file could not be created. The answer continues without one.
+    /// Whether creating the file failed. The answer then continues without a draft.
     failed: bool,
 }
 
@@ -31,7 +31,7 @@ impl AnswerDraft {
         origin: Origin,
         [stamp, mark]: [Stamp; 2],
     ) -> Self {
-        // The origin of its reasoning is kept in a block without words.
+        // The origin of its reasoning is kept in a reasoning block without text.
         let message = Content::Message(Message::new(Role::Assistant, vec![thought(origin, "")]));
         let message = chain.append_under(Some(parent), Kind::Message, &message, stamp.clone());
         let mark = chain.append(Kind::Turn, &interrupted(), mark);
@@ -39,8 +39,8 @@ impl AnswerDraft {
         Self { store, conversation, stamp, beginning, file: None, failed: false }
     }
 
-    /// Writes a piece of the answer: of its `text` or its `reasoning`. If the disk fails, the turn continues and the piece is shown
-    /// all the same.
+    /// Writes a piece of the answer: of its `text` or its `reasoning`. If the disk fails, the turn continues, and the piece is
+    /// still shown.
     pub(crate) fn keep(&mut self, name: &str, text: &str) {
         if self.failed {
             return;
@@ -68,7 +68,7 @@ impl AnswerDraft {
         }
     }
 
-    /// Removes the file: there is no message to keep.
+    /// Removes the file, because there is no message to keep.
     pub(crate) fn remove(self) {
         if let Some(Err(why)) = self.file.map(DraftFile::remove) {
             tracing::warn!("{why}");

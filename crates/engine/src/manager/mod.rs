@@ -1,9 +1,10 @@
 //! The conversations of a program: starts, finds, resumes and lists them, in any store.
 //!
-//! `running.rs` is a conversation in use; `rollout.rs` writes turns to files beside the store, for programs that read files of turns.
+//! `running.rs` holds a conversation in use; `rollout.rs` writes turns to files beside the store, for programs that read such
+//! files.
 //!
-//! An event is sent after what it reports is stored. A store that fails is reported as
-//! [`Event::NotSaved`](crate::turn::Event::NotSaved), and the conversation continues.
+//! An event is sent after the entries that it reports are stored. If the store fails,
+//! [`Event::NotSaved`](crate::turn::Event::NotSaved) is sent and the conversation continues.
 
 mod rollout;
 mod running;
@@ -32,7 +33,7 @@ use crate::{
     writer::New,
 };
 
-/// The command that a conversation's lock names while the manager uses it.
+/// The program name that a conversation's lock shows while the manager uses it.
 const COMMAND: &str = "conversation manager";
 
 /// Why a conversation could not be started or resumed.
@@ -44,13 +45,13 @@ pub enum ManagerError {
         /// The id that was asked for.
         id: String,
     },
-    /// It cannot be read, or in strict mode, it is damaged or empty.
+    /// It cannot be read or, in strict mode, is damaged or empty.
     #[error(transparent)]
     Engine(EngineError),
-    /// The same for a file of turns.
+    /// A file of turns cannot be read, or in strict mode, has damage or no turns.
     #[error(transparent)]
     Rollout(RolloutError),
-    /// No provider can answer.
+    /// No provider is available for it.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
@@ -92,7 +93,7 @@ impl ManagerError {
     }
 }
 
-/// Finds the provider that answers.
+/// Makes the provider that a conversation asks for.
 type Connect = dyn Fn(&ProviderChoice) -> Result<Arc<dyn Provider>, ProviderError> + Send + Sync;
 
 /// The conversations of a program.
@@ -156,7 +157,7 @@ impl ConversationManager {
         }
     }
 
-    /// A manager with one provider for all conversations, whatever they ask for.
+    /// A manager that uses one provider for all conversations, whichever they ask for.
     pub fn with_provider(store: Arc<dyn Store>, provider: Arc<dyn Provider>) -> Self {
         Self::new(store, move |_| Ok(Arc::clone(&provider)))
     }
@@ -179,22 +180,22 @@ impl ConversationManager {
         Self { clock, ..self }
     }
 
-    /// Sets a recorder: every turn is also appended to a file of turns, before the event of its end.
+    /// Sets a recorder: every turn is also appended to a file of turns, before its end is reported.
     #[must_use]
     pub fn with_recorder(self, recorder: RolloutRecorder) -> Self {
         Self { recorder: Some(recorder), ..self }
     }
 
-    /// Starts a conversation. It is in the store, and in lists, when this returns. If the store cannot be written, it continues
-    /// in memory, and the second event of its first turn says so.
+    /// Starts a conversation. When this returns, it is in the store and in lists. If the store cannot be written, it continues in
+    /// memory, and the second event of its first turn reports that.
     ///
     /// # Errors
-    /// If no provider can answer.
+    /// If no provider is available.
     pub fn new_conversation(&self, new: New) -> Result<Arc<RunningConversation>, ManagerError> {
         self.begin(new, None)
     }
 
-    /// Starts a conversation. Its turns go to the recorder under `name`, else under its id.
+    /// Starts a conversation. The recorder writes its turns under `name`, or under its id if there is no name.
     fn begin(&self, new: New, name: Option<&str>) -> Result<Arc<RunningConversation>, ManagerError> {
         let wanted = ProviderChoice {
             provider: new.provider.clone(),
@@ -210,14 +211,14 @@ impl ConversationManager {
         Ok(self.run(conversation, provider, name))
     }
 
-    /// A conversation that this manager is running, by its id. [`ConversationManager::resume_conversation`] finds others.
+    /// A conversation that this manager is running, by its id. [`ConversationManager::resume_conversation`] also finds others.
     pub fn get_conversation(&self, id: &str) -> Option<Arc<RunningConversation>> {
         let id: ConversationId = id.parse().ok()?;
         self.all_running().get(&id)?.upgrade()
     }
 
     /// Resumes a conversation by its id or an unambiguous prefix of it, with the provider and the model of its last turn. If it is
-    /// already running here, returns that one.
+    /// already running here, returns the running one.
     ///
     /// # Errors
     /// If it does not exist, or another process writes to it; with [`Mode::Strict`] also if it is damaged or empty. With
@@ -253,11 +254,11 @@ impl ConversationManager {
         Ok(self.run(conversation, provider, name))
     }
 
-    /// Resumes a file of turns of the recorder. Its items become messages in the store, once, and new turns are appended to the file as
-    /// well.
+    /// Resumes a file of turns of the recorder. Its items are imported into the store once, and new turns are also appended to the
+    /// file.
     ///
     /// # Errors
-    /// If there is no recorder or no such file; with [`Mode::Strict`] also if a line of it is no turn, or there is none.
+    /// If there is no recorder or no such file; with [`Mode::Strict`] also if a line of it is not a turn, or it has no turn.
     pub fn resume_rollout(&self, id: &str, mode: Mode) -> Result<Arc<RunningConversation>, ManagerError> {
         let not_found = || ManagerError::ConversationNotFound { id: id.to_owned() };
         let recorder = self.recorder.as_ref().ok_or_else(not_found)?;
@@ -265,7 +266,7 @@ impl ConversationManager {
             recorder.read_rollout(id).map_err(ManagerError::of_rollout)?;
         }
         let imported = rollout::import(recorder, id, &*self.store, &*self.clock)?;
-        // A file without a turn: the conversation begins.
+        // The file has no turn, so the conversation starts empty.
         let Some((imported, wanted)) = imported else { return self.begin(New::default(), Some(id)) };
         if let Some(running) = self.all_running().get(&imported).and_then(Weak::upgrade) {
             return Ok(running);

@@ -19,7 +19,7 @@ use crate::{
     writer::Writer,
 };
 
-/// The file that the turns of one conversation are appended to.
+/// The file to which the turns of one conversation are appended.
 #[derive(Debug, Clone)]
 pub(super) struct TurnFile {
     recorder: RolloutRecorder,
@@ -31,7 +31,7 @@ impl TurnFile {
         Self { recorder, name }
     }
 
-    /// Appends the messages of a turn, however it ended. Returns the warning to show if that fails.
+    /// Appends the messages of a turn, whatever its outcome. Returns the warning to show if that fails.
     pub(super) fn append(
         &self,
         messages: &[Arc<Message>],
@@ -66,12 +66,13 @@ fn items(messages: &[Arc<Message>]) -> Result<Vec<Raw>, String> {
     let context = Context::default();
     let target = Target { closes: false, ..Target::of(&context) };
     let encoded = turns::DIALECT.wire().encode(&view, &target).map_err(|error| error.to_string())?;
-    let doc = Doc::parse(&encoded.body).map_err(|error| error.reason.to_owned())?;
+    let doc = Doc::parse(&encoded.body).map_err(|error| error.reason().to_owned())?;
     let input = doc.root().and_then(|root| root.get("input"));
     Ok(input.into_iter().flat_map(Value::items).map(|item| Raw::new(item.raw())).collect())
 }
 
-/// Imports a file of turns into the store. Returns the conversation and who answered last; none if the file has no turn.
+/// Imports a file of turns into the store. Returns the conversation and the provider of its last answer; `None` if the file has no
+/// turn.
 pub(super) fn import(
     recorder: &RolloutRecorder,
     id: &str,

@@ -1,7 +1,7 @@
 //! A conversation in use: messages go in, events come out.
 //!
-//! The caller that waits for the next event does the work. Nothing runs in the background, and dropping the conversation stops it at
-//! once, like a kill: the record shows how far it got, and resuming continues from there.
+//! The caller that waits for the next event does the work. Nothing runs in the background. Dropping the conversation stops its turn
+//! at once, as a kill would: the record shows how far it got, and resuming continues from there.
 
 use std::{
     collections::VecDeque,
@@ -34,7 +34,7 @@ pub struct RunningConversation {
     system: Option<String>,
     clock: Arc<dyn Clock>,
     stop: Stop,
-    /// Whether a turn is under way.
+    /// Whether a turn is running or about to start.
     busy: AtomicBool,
     submitted: Mutex<VecDeque<Submission>>,
     /// Wakes callers that wait for a submission.
@@ -51,27 +51,27 @@ impl std::fmt::Debug for RunningConversation {
     }
 }
 
-/// Where a caller waits for the outcome of a turn.
+/// The slot in which a waiting caller receives the outcome of its turn.
 type Reply = Arc<Mutex<Option<Result<TurnOutcome, TurnError>>>>;
 
 struct Submission {
     input: TurnInput,
-    /// Where a caller waits for the outcome; then the events of the turn are not kept.
+    /// The slot of the caller that waits for the outcome. If there is one, the events of the turn are not kept.
     reply: Option<Reply>,
 }
 
-/// A turn that is over, and its worker.
+/// A turn that has ended, and its worker.
 struct FinishedTurn {
     worker: Box<Worker>,
     outcome: Result<TurnOutcome, TurnError>,
-    /// The event of the end; none if the turn could not begin.
+    /// The final event; `None` if the turn could not begin.
     ended: Option<Event>,
 }
 
 struct Driver {
     at: DriverState,
     recorder: Option<TurnFile>,
-    /// How many entries the history covers, and the last of them.
+    /// The number of entries that the history covers, and the last of them.
     seen: (usize, Option<EntryId>),
 }
 
@@ -118,18 +118,18 @@ impl RunningConversation {
         self.id
     }
 
-    /// Submits a message, or continues an interrupted turn. The turn runs while a caller waits for its events; turns run one
-    /// after the other.
+    /// Submits a message, or continues an interrupted turn. The turn runs while a caller waits for its events. Submitted turns run
+    /// one after the other.
     pub fn submit(&self, input: impl Into<TurnInput>) {
         lock(&self.submitted).push_back(Submission { input: input.into(), reply: None });
         self.woken.notify_one();
     }
 
-    /// The next event. What it reports is stored already, or [`Event::NotSaved`] has said that it cannot be. Waits for a
-    /// submission if there is none. The future may be dropped at any time: the next call continues.
+    /// The next event. The entries that it reports are already stored, or an earlier [`Event::NotSaved`] has reported that they
+    /// cannot be. Waits for a submission if there is none. The future may be dropped at any time: the next call continues.
     pub async fn next_event(&self) -> Event {
         loop {
-            // Events can be fetched while another caller works.
+            // Deliver queued events even while another caller drives the turn.
             if let Some(event) = self.next_queued() {
                 return event;
             }
@@ -144,16 +144,16 @@ impl RunningConversation {
                     }
                 }
             }
-            // The driver is free for others while there is nothing to do.
+            // Wait without holding the driver, so that other callers can use it.
             self.woken.notified().await;
         }
     }
 
-    /// Submits a message and waits for the outcome of its turn. Turns that were submitted before run first. The events of the
+    /// Submits a message and waits for the outcome of its turn. Turns that were submitted earlier run first. The events of this
     /// turn are not kept, except those about saving.
     ///
     /// # Errors
-    /// If the provider does not answer, or the conversation is broken and may not be repaired. Everything until then is
+    /// If the provider does not answer, or the conversation is broken and may not be repaired. Everything up to the failure is
     /// recorded.
     pub async fn process_message(&self, input: impl Into<TurnInput>) -> Result<TurnOutcome, TurnError> {
         let reply = Reply::default();
@@ -170,8 +170,8 @@ impl RunningConversation {
         }
     }
 
-    /// Stops the running turn, or the next one that was submitted. What arrived is recorded, and every call gets a result. Does
-    /// nothing if there is no turn.
+    /// Stops the running turn, or the next submitted one. The part of an answer that arrived is recorded, and every call gets a
+    /// result. Does nothing if there is no turn.
     pub fn interrupt(&self) {
         if self.busy.load(Ordering::SeqCst) || !lock(&self.submitted).is_empty() {
             self.stop.stop();
@@ -183,7 +183,7 @@ impl RunningConversation {
         lock(&self.history).clone()
     }
 
-    /// The messages before the first one of a person: the system prompt, and the system messages at the beginning of the
+    /// The messages before the first message of a person: the system prompt, and the system messages at the beginning of the
     /// conversation.
     pub fn get_initial_context(&self) -> Vec<Message> {
         let history = lock(&self.history);
@@ -193,7 +193,8 @@ impl RunningConversation {
         instructions.into_iter().chain(leading.map(|message| Message::clone(message))).collect()
     }
 
-    /// Makes these the messages of the conversation. The others stay in the record, on a branch. A running turn ends first.
+    /// Makes these the messages of the conversation. Messages that they replace stay in the record, on another branch. A running
+    /// turn ends first.
     pub async fn replace_history(&self, messages: &[Message]) -> Saved {
         let saved = self.with_conversation(|conversation| conversation.replace_history(messages)).await;
         saved.unwrap_or(Saved::Durable)
@@ -247,14 +248,14 @@ impl RunningConversation {
         self.woken.notify_one();
     }
 
-    /// Works until there is a new event or a turn is over. False if there is nothing to do.
+    /// Works until there is a new event or a turn has ended. Returns false if there is nothing to do.
     async fn step(&self, driver: &mut Driver) -> bool {
         if !matches!(driver.at, DriverState::Working(..)) && !self.begin(driver) {
             return false;
         }
         let over = poll_fn(|context| {
             let DriverState::Working(turn, _) = &mut driver.at else { return Poll::Ready(None) };
-            // Only new events are a reason to return: old ones may never be fetched.
+            // Only a new event is a reason to return: the old ones may never be fetched.
             let before = lock(&self.events).len();
             match Pin::new(turn).poll(context) {
                 Poll::Ready(over) => Poll::Ready(Some(over)),
@@ -269,7 +270,8 @@ impl RunningConversation {
         true
     }
 
-    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt sees at least one of them.
+    /// Takes the oldest submission. `busy` is set before it is taken, so that an interrupt always sees either `busy` or the
+    /// submission.
     fn next_submission(&self) -> Option<Submission> {
         let mut submitted = lock(&self.submitted);
         self.busy.store(!submitted.is_empty(), Ordering::SeqCst);
@@ -287,7 +289,7 @@ impl RunningConversation {
             let mut ended = None;
             let mut sink = |event: Event| {
                 let wanted = !quiet || matches!(event, Event::NotSaved(_) | Event::Saved);
-                // The event of the end is sent later, when everything about the turn is known.
+                // The final event is sent later, when everything about the turn is known.
                 if matches!(event, Event::Ended { .. }) {
                     ended = Some(event);
                 } else if wanted {
@@ -301,7 +303,7 @@ impl RunningConversation {
         true
     }
 
-    /// Ends a turn: updates the history, writes the turn to the recorder, and tells the caller that waits.
+    /// Ends a turn: updates the history, writes the turn to the recorder, and gives the outcome to a waiting caller.
     fn end(&self, driver: &mut Driver, FinishedTurn { worker, outcome, ended }: FinishedTurn) {
         self.stop.reset();
         self.busy.store(false, Ordering::SeqCst);
@@ -325,7 +327,8 @@ impl RunningConversation {
         self.tell(ended.unwrap_or(never_began));
     }
 
-    /// Updates the history, and returns what is new in it. If the record does not simply continue, all of it is read again.
+    /// Updates the history, and returns the new messages. If the new entries do not simply follow the old ones, everything is read
+    /// again.
     fn update_history(
         &self,
         conversation: &Conversation,
@@ -360,7 +363,7 @@ fn seen(conversation: &Conversation) -> (usize, Option<EntryId>) {
     (conversation.entries().len(), conversation.entries().last().map(Entry::id))
 }
 
-/// The event that says why a turn failed.
+/// The event that reports why a turn failed.
 fn failed(error: &TurnError) -> Event {
     Event::Failed { code: error.code(), message: error.to_string(), hint: error.hint() }
 }

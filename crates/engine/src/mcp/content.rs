@@ -1,21 +1,21 @@
-//! Results of calls: texts for the model, pictures and documents as parts, and everything else as text. Nothing is dropped.
+//! Results of calls: texts for the model, images and documents as parts, and everything else as text. Nothing is dropped.
 
 use rejoin_record::{Block, BlockKind, Media, MediaSource, Text};
 use serde_json::Value;
 
 use crate::{auth::redact::harmless, tools::ToolOutput};
 
-/// How many characters of an address or a type are shown to the model beside a part.
+/// How many characters of a part's address or type the model sees.
 const LABEL: usize = 200;
 
-/// The output of a tool, from what a server answered.
+/// Turns a server's result into the output of a tool.
 pub(super) fn output(result: &Value) -> ToolOutput {
     let mut texts = Vec::new();
     let mut media = Vec::new();
     for part in result["content"].as_array().into_iter().flatten() {
         add(part, &mut texts, &mut media);
     }
-    // A server that says the same twice, as the protocol recommends, is heard once.
+    // Servers repeat the structured content as text, as the protocol recommends. Such a copy is added only once.
     let structured = result.get("structuredContent").filter(|value| !value.is_null());
     let is_same = |value: &Value| {
         texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|said| said == *value))
@@ -60,7 +60,7 @@ fn add(part: &Value, texts: &mut Vec<String>, media: &mut Vec<Block>) {
     }
 }
 
-/// Keeps bytes as a part, and returns the text that stands for them.
+/// Keeps bytes as a part, and returns the text that refers to them.
 fn keep(
     kind: &str,
     data: &str,

@@ -1,5 +1,5 @@
-//! Limits what a server may send: a message of many mebibytes, one that is nested too deeply to be read, or more messages than anyone
-//! could mean, ends the connection.
+//! Limits the messages of a server. A message that is too large or nested too deeply, or far too many messages in a second, end the
+//! connection.
 
 use std::{
     io,
@@ -11,37 +11,38 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The largest message, in bytes. A result may hold a large picture; the record keeps as much of a text.
+/// Largest message, in bytes. A result may hold a large image; a text is cut later, when it is recorded.
 pub(super) const LARGEST_MESSAGE: usize = 64 << 20;
 
-/// The deepest message. The library reads up to 128 levels, and ignores what it cannot read, so that a call would wait in vain.
+/// Deepest nesting of a message. The library parses up to 128 levels and ignores any message that it cannot parse, so a call would
+/// wait in vain for its answer.
 const DEEPEST_MESSAGE: usize = 120;
 
-/// The most messages in a second. Progress in many small steps stays far below.
+/// Most messages per second. Progress reports in many small steps stay far below.
 const MOST_MESSAGES: u32 = 10_000;
 
-/// Why a connection ends that sent a larger one.
+/// The reason why a connection with a larger message was ended.
 pub(super) fn too_large() -> String {
     format!("it sent a message of more than {LARGEST_MESSAGE} bytes")
 }
 
-/// A stream of lines that fails when it floods.
+/// A stream of lines that fails when the server exceeds a limit.
 #[derive(Debug)]
 pub(super) struct Bounded<R> {
     stream: R,
-    /// Why it failed, to be reported later.
+    /// Why the stream failed, for a later report.
     reason: Arc<OnceLock<String>>,
     /// The bytes of the line so far.
     line: usize,
-    /// How deep it is nested there, and whether that is inside a string or after a backslash in one.
+    /// The nesting depth at this point of the line, whether it is inside a string, and whether a backslash came just before.
     depth: usize,
     string: Option<bool>,
-    /// When the present second began, and the lines in it.
+    /// When the current second began, and the number of lines in it.
     second: (Instant, u32),
 }
 
 impl<R> Bounded<R> {
-    /// `reason` is set when the stream is ended.
+    /// The stream sets `reason` when it fails.
     pub fn new(stream: R, reason: Arc<OnceLock<String>>) -> Self {
         Self { stream, reason, line: 0, depth: 0, string: None, second: (Instant::now(), 0) }
     }
@@ -73,7 +74,7 @@ impl<R> Bounded<R> {
 }
 
 impl<R> Bounded<R> {
-    /// How deep the line is nested after this byte.
+    /// Updates the nesting depth for the next byte, and returns it.
     fn nest(&mut self, byte: u8) -> usize {
         match (self.string, byte) {
             (None, b'"') => self.string = Some(false),

@@ -1,5 +1,5 @@
-//! The HTTP client of a server: as careful as the one of providers, and with a limit on every answer, which the library's own does not
-//! have.
+//! The HTTP client for MCP servers. It takes the same precautions as the client for providers, and limits the size of every answer,
+//! which the library's own client does not.
 
 #![expect(
     clippy::mutable_key_type,
@@ -31,21 +31,21 @@ use crate::{
     provider::http::{Client, HttpOptions, public},
 };
 
-/// How much of an answer that is no message is read for the error, in bytes.
+/// How many bytes of an answer that is not a message are read for the error text.
 const REFUSAL: usize = 64 * 1024;
 
-/// The name of the field by which a server knows its session again.
+/// The header by which a server recognises its session.
 const SESSION: &str = "mcp-session-id";
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Failed = StreamableHttpError<reqwest::Error>;
+type HttpError = StreamableHttpError<reqwest::Error>;
 
-/// A client for an address, and how it is used.
+/// A client for an address, and its configuration.
 pub(super) fn client(
     url: &str,
     headers: &[(String, SecretString)],
 ) -> Result<(BoundedClient, StreamableHttpClientTransportConfig), String> {
-    // A stream for messages of the server may be silent for long.
+    // The stream of the server's own messages may be silent for a long time.
     let options = HttpOptions { read_timeout: Duration::from_secs(24 * 3600), ..HttpOptions::default() };
     let client = Client::new("the MCP server", url, &options);
     let client = BoundedClient(client.get().map_err(|why| why.to_string())?.clone());
@@ -62,7 +62,7 @@ pub(super) fn client(
     Ok((client, config))
 }
 
-/// A client that reads no answer beyond the largest message.
+/// A client that reads no answer beyond [`LARGEST_MESSAGE`].
 #[derive(Debug, Clone)]
 pub(super) struct BoundedClient(reqwest::Client);
 
@@ -76,7 +76,7 @@ impl StreamableHttpClient for BoundedClient {
         session_id: Option<Arc<str>>,
         _: Option<String>,
         custom_headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, HttpError> {
         let mut request = self.0.post(uri.as_ref()).header(ACCEPT, "text/event-stream, application/json");
         for (name, value) in custom_headers {
             request = request.header(name, value);
@@ -116,13 +116,11 @@ impl StreamableHttpClient for BoundedClient {
                 match serde_json::from_slice(&bytes) {
                     _ if is_cut => Err(unexpected(too_large())),
                     Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-                    // Whatever a server says to a message that needs no answer.
+                    // A message without an id needs no answer, so whatever the server returned is ignored.
                     Err(_) if !is_request => Ok(StreamableHttpPostResponse::Accepted),
                     Err(why) => {
                         let said = harmless(&String::from_utf8_lossy(&bytes), 200);
-                        Err(unexpected(format!(
-                            "it answered with something else than a message: {why}: {said}"
-                        )))
+                        Err(unexpected(format!("it did not answer with a message: {why}: {said}")))
                     }
                 }
             }
@@ -135,7 +133,7 @@ impl StreamableHttpClient for BoundedClient {
         session: Arc<str>,
         auth_header: Option<String>,
         custom_headers: Headers,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), HttpError> {
         self.0.delete_session(uri, session, auth_header, custom_headers).await
     }
 
@@ -146,8 +144,8 @@ impl StreamableHttpClient for BoundedClient {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: Headers,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        // The library limits its events itself.
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
+        // For event streams, the library itself limits the size of an event.
         let most = LARGEST_MESSAGE;
         let inner = &self.0;
         inner
@@ -163,12 +161,12 @@ impl StreamableHttpClient for BoundedClient {
     }
 }
 
-fn unexpected(why: String) -> Failed {
+fn unexpected(why: String) -> HttpError {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why))
 }
 
-/// The body of an answer up to a limit, and whether there was more.
-async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, bool), Failed> {
+/// The body of an answer up to a limit, and whether it was longer.
+async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, bool), HttpError> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(StreamableHttpError::Client)? {
         let room = (most - bytes.len()).min(chunk.len());
@@ -180,7 +178,7 @@ async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, bool), Fa
     Ok((bytes, false))
 }
 
-/// The body of an answer as a stream, which fails beyond the limit.
+/// The body of an answer as a stream that fails beyond the limit.
 fn bounded(response: Response) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
     let next = |(mut response, read): (Response, usize)| async move {
         let chunk = response.chunk().await.map_err(std::io::Error::other).transpose()?;
@@ -191,14 +189,14 @@ fn bounded(response: Response) -> BoxStream<'static, Result<Bytes, std::io::Erro
     stream::unfold((response, 0), next).boxed()
 }
 
-/// Why a connection could not be made, without the address's password.
+/// Why a connection could not be made, without any password in the address.
 pub(super) fn failure(error: &ClientInitializeError) -> String {
     let error: &dyn std::error::Error = match error {
-        // Around it are only names of types.
+        // Only the inner error says something; the outer ones are names of types.
         ClientInitializeError::TransportError { error, .. } => &*error.error,
         other => other,
     };
-    let (mut text, mut cause) = match error.downcast_ref::<Failed>() {
+    let (mut text, mut cause) = match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(why)) if why.is_connect() => {
             (String::from("it cannot be reached"), last_cause(why))
         }
@@ -221,7 +219,7 @@ pub(super) fn failure(error: &ClientInitializeError) -> String {
     harmless(&words.join(" "), 400)
 }
 
-/// What an error comes down to: what caused its cause, and so on.
+/// The innermost cause of an error.
 fn last_cause(error: &dyn std::error::Error) -> Option<&dyn std::error::Error> {
     std::iter::successors(error.source(), |cause| cause.source()).last()
 }

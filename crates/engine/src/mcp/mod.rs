@@ -2,9 +2,8 @@
 //!
 //! [`McpServers`] starts the servers in the background and is the [`ToolSource`](crate::tools::ToolSource) of a conversation
 //! (`servers.rs`). Each server has a `Server` that starts it, restarts it after a crash and calls its tools (`server.rs`);
-//! `transport.rs` opens the stream to it. What a server says is hostile: `names.rs` and `schema.rs` make its tools fit for every
-//! provider, `content.rs` its results, `flood.rs` limits how much it may say. No type of the library that speaks the protocol is
-//! public.
+//! `transport.rs` opens the stream to it. Input from a server is untrusted: `names.rs` and `schema.rs` make its tools fit for every
+//! provider, `content.rs` its results, and `flood.rs` limits its size. No type of the protocol library is public.
 
 mod content;
 mod flood;
@@ -24,7 +23,7 @@ pub use servers::McpServers;
 
 use crate::sandbox::Policy;
 
-/// How long the first request of a turn waits for a server that is still starting, unless its entry says otherwise.
+/// How long the first request of a turn waits for a server that is still starting; [`McpEntry::start_time`] replaces it.
 pub const START_TIME: Duration = Duration::from_secs(10);
 
 /// A server that a conversation may use.
@@ -38,12 +37,12 @@ pub struct McpEntry {
     pub start_time: Duration,
     /// How long a call may take. The limit of the turn applies as well.
     pub call_time: Option<Duration>,
-    /// Whether to believe the server that a tool only reads. Such a call needs no approval.
+    /// Whether to trust the server's hint that a tool only reads. Such a call then needs no approval.
     pub trust_hints: bool,
 }
 
 impl McpEntry {
-    /// An entry with the usual times, whose hints are not trusted.
+    /// An entry with the default times, whose hints are not trusted.
     pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
         Self { name: name.into(), transport, start_time: START_TIME, call_time: None, trust_hints: false }
     }
@@ -52,25 +51,25 @@ impl McpEntry {
 /// How a server is reached.
 #[derive(Clone)]
 pub enum McpTransport {
-    /// A program that is started and confined; it talks on its standard input and output.
+    /// A program that is started in the sandbox and speaks the protocol on its standard input and output.
     Program {
         /// The program and its arguments.
         program: Vec<String>,
-        /// What the program may do: its folder, its variables, the files and the network it reaches.
+        /// What the program may do: its folder, its variables, and the files and network that it may reach.
         policy: Box<Policy>,
     },
     /// A service behind an address (streamable HTTP).
     Http {
         /// The address, with `http://` or `https://`.
         url: String,
-        /// Fields of the header of every request, such as `Authorization`.
+        /// Header fields of every request, such as `Authorization`.
         headers: Vec<(String, SecretString)>,
     },
-    /// An entry that cannot be used, for this reason. It is reported like a server that does not start.
+    /// An invalid entry, with the reason. It is reported like a server that does not start.
     Unusable(String),
 }
 
-/// Without values of variables and headers, which may be keys.
+/// Leaves out the values of variables and headers, which may be keys.
 impl fmt::Debug for McpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -81,38 +80,38 @@ impl fmt::Debug for McpTransport {
     }
 }
 
-/// How a server is doing.
+/// The state of a server, for a status display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerState {
     /// The name of its entry.
     pub name: String,
-    /// Whether it works.
+    /// Whether its tools can be called.
     pub phase: McpPhase,
-    /// What the server calls itself, with its version. Not escaped for a terminal.
+    /// The name and version that the server gives for itself. Not escaped for a terminal.
     pub about: Option<String>,
     /// How long it took to start and to list its tools.
     pub took: Option<Duration>,
     /// The tools that it offered last.
     pub tools: Vec<McpToolState>,
-    /// What was changed about its tools so that they can be used, in sentences.
+    /// Sentences about what was changed in its tools so that they can be used.
     pub notes: Vec<String>,
 }
 
-/// Whether a server works.
+/// Whether a server's tools can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpPhase {
-    /// It is being started, or lists its tools again.
+    /// It is starting, or its tools are being listed again.
     Starting,
     /// Its tools can be called.
     Ready,
     /// It did not start, for this reason.
     Failed(String),
-    /// It ended, in these words. It is started again when one of its tools is called.
+    /// It ended, for this reason. It is started again when one of its tools is called.
     Ended(String),
 }
 
 impl McpPhase {
-    /// One word for it: `starting`, `ready`, `failed` or `ended`.
+    /// The phase in one word: `starting`, `ready`, `failed` or `ended`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -122,7 +121,7 @@ impl McpPhase {
         }
     }
 
-    /// Why it does not work.
+    /// Why its tools cannot be called; `None` if they can.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Failed(why) | Self::Ended(why) => Some(why),
@@ -136,9 +135,9 @@ impl McpPhase {
 pub struct McpToolState {
     /// The name by which models call it.
     pub name: String,
-    /// The name that the server gave it. Not escaped for a terminal.
+    /// The server's own name for it. Not escaped for a terminal.
     pub given: String,
-    /// What it does, in the server's words, without control characters.
+    /// The server's description of it, without control characters.
     pub description: String,
     /// Whether the server says that it only reads.
     pub says_it_reads: bool,

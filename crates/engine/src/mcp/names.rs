@@ -1,20 +1,20 @@
-//! Names of tools: `SERVER__TOOL`, in the letters and the length that every provider takes.
+//! Names of tools: `SERVER__TOOL`, in letters and a length that every provider accepts.
 //!
-//! A name that has to be respelled gets a short hash of what it was, so that two names that look alike afterwards stay two, and a name
-//! is always respelled in the same way.
+//! A name that has to be changed gets a short hash of its original, so that two different names never become one, and a name is
+//! always changed in the same way.
 
-/// The longest name that every provider takes.
+/// The longest name that every provider accepts, in characters.
 const LONGEST: usize = 64;
 
-/// The longest name of a server, so that the names of its tools have room beside it.
+/// The longest name of a server, in characters, so that there is room for the names of its tools.
 const LONGEST_SERVER: usize = 32;
 
-/// Whether a name can be the name of a server as it is: letters, digits, `-` and single `_`, beginning with a letter.
+/// Whether a name can be used for a server without a change: letters, digits, `-` and single `_`, beginning with a letter.
 pub fn is_name(name: &str) -> bool {
     name.len() <= LONGEST_SERVER
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.chars().all(is_plain)
-        // Otherwise it would not be certain where the name of the tool begins.
+        // A double `_` would leave open where the name of the tool begins.
         && !name.contains("__")
         && !name.ends_with('_')
 }
@@ -32,7 +32,7 @@ fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }
 
-/// A name in other letters, with a hash of the real one.
+/// A name with other letters replaced, and a hash of the original.
 fn respelled(name: &str, longest: usize) -> String {
     let hash = blake3::hash(name.as_bytes()).to_hex();
     let hash = &hash[..8];

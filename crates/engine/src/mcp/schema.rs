@@ -1,26 +1,26 @@
-//! Schemas of tools, made fit for every provider: the schema of an object, not too large and not too deep.
+//! Schemas of tools, made fit for every provider: each describes an object, and is neither too large nor too deep.
 //!
-//! A schema that is not is replaced by one that allows any object: the server checks the arguments anyway.
+//! Any other schema is replaced by one that allows any object; the server checks the arguments itself.
 
 use serde_json::{Value, json};
 
-/// The largest schema, in bytes. One tool must not fill a model's window.
+/// Largest schema, in bytes. One tool must not fill a model's window.
 const LARGEST: usize = 64 * 1024;
 
-/// The deepest schema. Providers refuse deep ones, and some crash.
+/// Deepest nesting of a schema. Providers refuse deep ones, and some crash on them.
 const DEEPEST: usize = 24;
 
-/// A schema that every provider accepts, and why it is not the given one, if it is not.
+/// A schema that every provider accepts, and the reason if it differs from the given one.
 pub(super) fn cleaned(given: Option<&Value>) -> (String, Option<&'static str>) {
     let why = match given {
         Some(Value::Object(fields)) => match fields.get("type") {
             _ if is_deeper(fields.values(), DEEPEST) => "its schema is nested too deeply",
             None | Some(Value::String(_)) if fields.get("type").is_none_or(|kind| kind == "object") => {
                 let mut fields = fields.clone();
-                // It says where the rules of the schema are, which no provider looks up.
+                // It names the version of JSON Schema, which no provider looks at.
                 fields.remove("$schema");
                 fields.insert(String::from("type"), json!("object"));
-                // Fields of the wrong kind make a provider refuse the whole request.
+                // A field of the wrong type makes a provider refuse the whole request.
                 if fields.get("properties").is_some_and(|properties| !properties.is_object()) {
                     fields.remove("properties");
                 }
@@ -43,7 +43,7 @@ pub(super) fn cleaned(given: Option<&Value>) -> (String, Option<&'static str>) {
     (json!({"type": "object", "additionalProperties": true}).to_string(), Some(why))
 }
 
-/// Whether values are nested deeper than this. It never goes deeper itself.
+/// Whether values are nested more than `left` levels deep. The recursion stops at that depth.
 fn is_deeper<'v>(values: impl IntoIterator<Item = &'v Value>, left: usize) -> bool {
     values.into_iter().any(|value| match value {
         Value::Object(fields) => left == 0 || is_deeper(fields.values(), left - 1),

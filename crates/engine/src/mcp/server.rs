@@ -1,7 +1,7 @@
-//! One server: it is started in the background, lists its tools, answers calls, and is started again after a crash.
+//! One server: starts it in the background, lists its tools, calls them, and starts it again after a crash.
 //!
-//! Everything that belongs to a connection lives in the runtime of [`McpServers`](super::McpServers). Calls come from other runtimes,
-//! and only wait for channels.
+//! Everything that belongs to a connection lives in the runtime of [`McpServers`](super::McpServers). Calls come from other
+//! runtimes, and only wait for channels.
 
 use std::{
     sync::{
@@ -31,20 +31,20 @@ use crate::{
     turn::Stop,
 };
 
-/// How long a server may take to shake hands and to list its tools, before it counts as one that does not answer.
+/// How long a server may take for the handshake and for listing its tools before it counts as not answering.
 const HANDSHAKE: Duration = Duration::from_secs(60);
 
-/// How often a server is started again without a call that worked in between.
+/// How often a server is started again with no successful call in between.
 const RESTARTS: u32 = 3;
 
-/// The most problems of a server that are told one by one.
+/// How many problems of a server are shown one by one. The rest are counted.
 const TOLD: usize = 3;
 
-/// The most tools of a server, and the most pages that it may list them in.
+/// The most tools of a server, and the most pages in which it may list them.
 const MOST_TOOLS: usize = 512;
 const MOST_PAGES: usize = 100;
 
-/// The longest description of a tool that a model is shown, in characters.
+/// The longest description of a tool that models see, in characters.
 const DESCRIPTION: usize = 8_000;
 
 /// A server.
@@ -52,7 +52,7 @@ pub(super) struct Server {
     pub entry: McpEntry,
     runtime: Handle,
     state: watch::Sender<State>,
-    /// Whether it said that its tools have changed.
+    /// Whether the server announced that its tools have changed.
     stale: Arc<AtomicBool>,
 }
 
@@ -66,13 +66,13 @@ struct State {
     notes: Vec<String>,
     reach: Reach,
     since: Instant,
-    /// The starts since the last call that worked.
+    /// The number of starts since the last successful call.
     restarts: u32,
-    /// What a person was told about it already.
+    /// The messages about it that were already shown to a person.
     told: Vec<String>,
 }
 
-/// A tool as it was found.
+/// A tool of a server, fit for every provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundTool {
     /// The name by which models call it.
@@ -85,7 +85,7 @@ pub(super) struct FoundTool {
     pub says_it_reads: bool,
 }
 
-/// Hears what a server says on its own.
+/// Receives the server's own messages, such as changes of its tools.
 #[derive(Debug, Clone)]
 pub(super) struct Listener {
     stale: Arc<AtomicBool>,
@@ -123,7 +123,7 @@ impl Server {
         server
     }
 
-    /// Connects in the background. The phase is `Starting` already.
+    /// Connects in the background. The caller has already set the phase to `Starting`.
     fn connect(self: &Arc<Self>) {
         let (server, entry, stale) = (Arc::downgrade(self), self.entry.clone(), Arc::clone(&self.stale));
         self.runtime.spawn(async move {
@@ -165,7 +165,7 @@ impl Server {
         });
     }
 
-    /// Starts a server again that did not start or has ended, without waiting for it.
+    /// Starts a server that did not start or has ended, without waiting for it.
     pub fn retry(self: &Arc<Self>) {
         let is_down = |state: &State| matches!(state.phase, McpPhase::Failed(_) | McpPhase::Ended(_));
         self.connect_if(|state| {
@@ -174,7 +174,7 @@ impl Server {
         });
     }
 
-    /// Connects in the background, if the state says so.
+    /// Connects in the background if `wanted` accepts the state, which it may change.
     fn connect_if(self: &Arc<Self>, wanted: impl FnOnce(&mut State) -> bool) {
         let connects = self.state.send_if_modified(|state| {
             let connects = wanted(state);
@@ -192,7 +192,7 @@ impl Server {
         self.state.send_modify(change);
     }
 
-    /// Lists the tools again in the background, if the server said that they have changed.
+    /// Lists the tools again in the background if the server announced that they have changed.
     pub fn refresh(self: &Arc<Self>) {
         let peer = match &*self.state.borrow() {
             State { phase: McpPhase::Ready, peer: Some(peer), .. } => peer.clone(),
@@ -213,7 +213,7 @@ impl Server {
                 state.phase = McpPhase::Ready;
                 match listed {
                     Ok(Ok((tools, notes))) => (state.tools, state.notes) = (tools, notes),
-                    // The tools that are known stay; a call says what is wrong.
+                    // Keep the known tools; a call to one that is gone reports the problem.
                     Ok(Err(why)) => state.notes = vec![format!("its tools could not be listed again: {why}")],
                     Err(_) => state.notes = vec![String::from("it did not list its tools again")],
                 }
@@ -225,7 +225,7 @@ impl Server {
         self.state.borrow().phase == McpPhase::Starting
     }
 
-    /// Waits until it is started, or not, but not longer than its entry says since its start.
+    /// Waits until the server has started or failed, at most as long after its start as its entry allows.
     pub async fn settled(&self) {
         let end = self.state.borrow().since + self.entry.start_time;
         let mut changes = self.state.subscribe();
@@ -233,7 +233,7 @@ impl Server {
         let _ = tokio::time::timeout_at(end.into(), settled).await;
     }
 
-    /// The tools that it offered last, and how far a call reaches. None before it was ready.
+    /// The tools that it listed last; none before it was ready.
     pub fn tools(&self) -> Vec<FoundTool> {
         self.state.borrow().tools.clone()
     }
@@ -242,7 +242,7 @@ impl Server {
         self.state.borrow().reach.clone()
     }
 
-    /// What a person should know and was not told yet.
+    /// Messages for a person that were not shown yet.
     pub fn news(&self) -> Vec<String> {
         let name = harmless(&self.entry.name, 80);
         let mut news = Vec::new();
@@ -259,7 +259,7 @@ impl Server {
             }
             news.extend(state.notes.iter().take(TOLD).map(|note| format!("the MCP server `{name}`: {note}")));
             if let Some(more) = state.notes.len().checked_sub(TOLD).filter(|more| *more > 0) {
-                news.push(format!("the MCP server `{name}`: {more} more like this, which its status lists"));
+                news.push(format!("the MCP server `{name}`: {more} more like this; its status lists them"));
             }
             news.retain(|text| !state.told.contains(text));
             state.told.extend(news.iter().cloned());
@@ -286,7 +286,7 @@ impl Server {
         }
     }
 
-    /// Calls a tool, and starts the server again before that, if it has ended.
+    /// Calls a tool. If the server has ended, it is started again first.
     pub async fn call(
         self: &Arc<Self>,
         tool: &str,
@@ -313,7 +313,7 @@ impl Server {
             Ok(handle) => handle,
             Err(why) => return self.failed(&why).await,
         };
-        // If this future is dropped, or the call takes too long, the server is told to stop.
+        // If this future is dropped, or the call takes too long, the server is asked to cancel the call.
         let mut pending =
             Pending { peer: peer.clone(), id: Some(handle.id.clone()), runtime: self.runtime.clone() };
         let time = self.entry.call_time.unwrap_or(Duration::from_secs(30 * 24 * 3600));
@@ -346,7 +346,7 @@ impl Server {
         }
     }
 
-    /// The result of a call that has no answer.
+    /// The result of a call that got no answer.
     async fn failed(&self, why: &ServiceError) -> ToolOutput {
         let name = harmless(&self.entry.name, 80);
         match why {
@@ -358,7 +358,7 @@ impl Server {
                 ))
             }
             ServiceError::TransportClosed => {
-                // How it ended is known a moment later.
+                // The reason why it ended is known a moment later.
                 let mut changes = self.state.subscribe();
                 let ended = changes.wait_for(|state| state.peer.is_none());
                 let _ = tokio::time::timeout(Duration::from_secs(3), ended).await;
@@ -376,7 +376,7 @@ impl Server {
         }
     }
 
-    /// The connection, which may have to be made again.
+    /// The connection, after starting the server again if that is needed.
     async fn peer(self: &Arc<Self>) -> Result<Peer<RoleClient>, String> {
         let mut changes = self.state.subscribe();
         self.connect_if(|state| {
@@ -401,7 +401,7 @@ impl Server {
     }
 }
 
-/// A call without an answer. When the caller stops waiting, the server is told.
+/// A call that waits for its answer. Dropping it asks the server to cancel the call.
 struct Pending {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
@@ -420,7 +420,7 @@ impl Drop for Pending {
     }
 }
 
-/// Lists the tools of a server, and says what was changed about them.
+/// Lists the tools of a server. Also returns sentences about what was changed in them.
 async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<(Vec<FoundTool>, Vec<String>), String> {
     let mut given: Vec<Value> = Vec::new();
     let mut notes = Vec::new();
@@ -435,7 +435,7 @@ async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<(Vec<FoundTool>, 
         let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let listed = peer.send_request(ClientRequest::ListToolsRequest(request)).await;
         let listed = match listed {
-            // A server without tools need not know the question.
+            // A server without tools need not support this method.
             Err(ServiceError::McpError(error)) if error.code.0 == -32601 && page == 0 => break,
             listed => listed
                 .map_err(|why| format!("it did not list its tools: {}", harmless(&why.to_string(), 300)))?,
@@ -468,7 +468,7 @@ async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<(Vec<FoundTool>, 
     Ok((tools, notes))
 }
 
-/// A tool as models see it, and what was changed about it.
+/// A tool in the form that models see, and a sentence about what was changed in it.
 fn found(server: &str, given: &str, tool: &Value) -> (FoundTool, Option<String>) {
     let (schema, why) = schema::cleaned(tool.get("inputSchema").or(tool.get("input_schema")));
     let described = tool["description"].as_str().or(tool["title"].as_str()).unwrap_or_default();
@@ -483,7 +483,7 @@ fn found(server: &str, given: &str, tool: &Value) -> (FoundTool, Option<String>)
     (found, note)
 }
 
-/// A text of several lines, each made harmless.
+/// A text whose lines are each made safe to print.
 fn lines(text: &str) -> String {
     let text: String = text.chars().take(DESCRIPTION).collect();
     let lines: Vec<String> = text.lines().map(|line| harmless(line, DESCRIPTION)).collect();

@@ -18,15 +18,15 @@ use crate::{
     turn::{Event, Sink, Stop},
 };
 
-/// How long a turn waits for servers before it says so.
+/// How long a turn waits for servers before it tells the user so.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// The servers of a conversation. Dropping it ends them.
+/// The servers of a conversation. Dropping this value ends them.
 pub struct McpServers {
     servers: Vec<Arc<Server>>,
-    /// Why no server could be started at all, with their names.
+    /// The names of all servers and the reason why none could be started at all.
     unstarted: Option<(Vec<String>, String)>,
-    /// Ends the runtime when it is dropped.
+    /// Dropping this sender ends the runtime.
     _running: Option<oneshot::Sender<()>>,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for McpServers {
 }
 
 impl McpServers {
-    /// Starts servers in the background, and returns at once.
+    /// Starts the servers in the background, and returns at once.
     #[must_use]
     pub fn start(entries: Vec<McpEntry>) -> Self {
         match runtime() {
@@ -53,7 +53,7 @@ impl McpServers {
         }
     }
 
-    /// How the servers are doing, in the order of their entries.
+    /// The states of the servers, in the order of their entries.
     #[must_use]
     pub fn states(&self) -> Vec<McpServerState> {
         let failed = self.unstarted.iter().flat_map(|(names, why)| {
@@ -69,14 +69,14 @@ impl McpServers {
         self.servers.iter().map(|server| server.state()).chain(failed).collect()
     }
 
-    /// Starts servers again that did not start or have ended, and returns at once.
+    /// Starts the servers that did not start or have ended, and returns at once.
     pub fn retry(&self) {
         for server in &self.servers {
             server.retry();
         }
     }
 
-    /// Waits until every server has started or not, each at most as long as its entry says.
+    /// Waits until every server has started or failed, each at most as long as its entry allows.
     pub async fn settled(&self) {
         for server in &self.servers {
             server.settled().await;
@@ -129,7 +129,7 @@ impl ToolSource for McpServers {
     }
 }
 
-/// A runtime in a separate thread, which ends when the sender is dropped. Its tasks are not waited for.
+/// A runtime in a separate thread, which ends when the sender is dropped. Its remaining tasks are dropped, too.
 fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();

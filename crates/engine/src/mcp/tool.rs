@@ -1,4 +1,4 @@
-//! A tool of a server, as an ordinary tool of the engine.
+//! A server's tool as an ordinary tool of the engine.
 
 use std::sync::Arc;
 

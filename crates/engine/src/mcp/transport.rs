@@ -18,7 +18,7 @@ use crate::{
     tools::{Reach, reach},
 };
 
-/// How much of what a server complains about is kept, in bytes.
+/// How many bytes of a server's standard error are kept.
 const COMPLAINTS: usize = 8 * 1024;
 
 /// How many of its last lines are shown, and how many characters of each.
@@ -29,15 +29,15 @@ pub(super) struct Connection {
     pub peer: Peer<RoleClient>,
     service: RunningService<RoleClient, Listener>,
     partner: Option<ConfinedPartner>,
-    /// Why we ended it, if we did.
+    /// Why this process ended the connection, if it did.
     flooded: Arc<OnceLock<String>>,
     complaints: Complaints,
-    /// How far its calls reach.
+    /// The files and network that its calls can reach.
     pub reach: Reach,
 }
 
 impl Connection {
-    /// Connects, and shakes hands. An error says what failed, in words for a person.
+    /// Connects and performs the handshake. An error names the cause, in words for a person.
     pub async fn open(transport: &McpTransport, listener: Listener) -> Result<Self, String> {
         match transport {
             McpTransport::Program { program, policy } => Self::program(program, policy, listener).await,
@@ -74,7 +74,8 @@ impl Connection {
         let (reader, writer) = stream.into_split();
         let flooded = Arc::default();
         let reader = Bounded::new(reader, Arc::clone(&flooded));
-        // The limit is in the reader: the library's own leaves a call waiting for the answer that it skipped.
+        // The reader applies the limit. The library's own limit skips the line, and the call would wait for ever for the skipped
+        // answer.
         let transport = AsyncRwTransport::new_client(reader, writer).with_max_line_length(usize::MAX);
         match listener.serve(transport).await {
             Ok(service) => {
@@ -85,7 +86,7 @@ impl Connection {
                 let ended = ended(Some(partner)).await;
                 let why = match (flooded.get(), &why) {
                     (Some(flooded), _) => flooded.clone(),
-                    // A program that ends at once may do so before it is written to.
+                    // A program that ends at once may do so before anything is written to it.
                     (
                         None,
                         ClientInitializeError::ConnectionClosed(_)
@@ -115,7 +116,7 @@ impl Connection {
         Ok(Self { peer, service, partner: None, flooded: Arc::default(), complaints, reach })
     }
 
-    /// What the server calls itself.
+    /// The name and version that the server gives for itself.
     pub fn about(&self) -> Option<String> {
         let info = self.peer.peer_info()?;
         let info = serde_json::to_value(&*info).ok()?;
@@ -126,7 +127,7 @@ impl Connection {
         Some(words.join(" ")).filter(|about| !about.is_empty())
     }
 
-    /// Waits until the connection ends. Says how, in words for a person.
+    /// Waits until the connection ends. Returns how it ended, in words for a person.
     pub async fn ended(self) -> String {
         let _ = self.service.waiting().await;
         let ended = ended(self.partner).await;
@@ -134,7 +135,7 @@ impl Connection {
     }
 }
 
-/// How far a policy lets calls reach.
+/// The files and network that calls can reach under a policy.
 fn reach_of(policy: &Policy) -> Reach {
     let open = |why: String| Reach::Open(why);
     if let Some(path) = policy.hidden.first() {
@@ -150,12 +151,13 @@ fn reach_of(policy: &Policy) -> Reach {
     }
 }
 
-/// How the program ended, if there is one. It is killed if it closed its stream and goes on.
+/// Waits for the end of the program, if there is one, and returns how it ended. A program that closed its output but keeps running
+/// is killed.
 async fn ended(partner: Option<ConfinedPartner>) -> String {
     use crate::sandbox::CommandExit;
     #[cfg(unix)]
     if let Some(partner) = partner {
-        // It closes its output a moment before it ends.
+        // A program closes its output a moment before it ends.
         let mut finish = std::pin::pin!(partner.finish());
         let exit = tokio::time::timeout(std::time::Duration::from_secs(2), &mut finish).await;
         return match exit {
@@ -171,7 +173,7 @@ async fn ended(partner: Option<ConfinedPartner>) -> String {
     String::from("the connection ended")
 }
 
-/// What a server wrote to its standard error last.
+/// The last output of a server on its standard error.
 #[derive(Debug, Clone)]
 struct Complaints {
     kept: Arc<Mutex<Vec<u8>>>,
@@ -190,14 +192,14 @@ impl Complaints {
         kept.drain(..surplus);
     }
 
-    /// A text without the secrets that the server was given.
+    /// A text without the secrets that were passed to the server.
     fn clean(&self, text: &str) -> String {
         let secrets: Vec<&SecretString> =
             self.secrets.iter().filter(|secret| looks_secret(secret.expose_secret())).collect();
         redact(text, &secrets)
     }
 
-    /// A reason, and the last lines after it.
+    /// A reason, followed by the last lines of standard error.
     fn after(&self, reason: &str) -> String {
         let kept = self.kept.lock().map(|kept| kept.clone()).unwrap_or_default();
         let text = String::from_utf8_lossy(&kept);
@@ -211,7 +213,7 @@ impl Complaints {
     }
 }
 
-/// Whether a value of a variable may be a key. Paths and plain words are not, and a reason without them would say nothing.
+/// Whether the value of a variable may be a key. Paths and plain words are not: without them, a reason would be useless.
 fn looks_secret(value: &str) -> bool {
     value.len() >= 12 && !value.contains('/') && value.contains(|c: char| c.is_ascii_digit())
 }

@@ -1,26 +1,16 @@
-//! Facts about well-known models: window, longest answer, reasoning, price. A model is found by the longest prefix of its name.
-//! What a provider itself says takes precedence.
+//! Facts about well-known models: window, longest answer, reasoning, price. A model is found by the longest matching prefix of its
+//! name. Facts from the provider itself take precedence.
 //!
-//! A window that is a little wrong only moves the moment of a compaction, so one prefix stands for a whole family. A wrong price
-//! is a wrong bill: [`price`] knows exact names and their dated versions only.
+//! A slightly wrong window only shifts the time of a compaction, so one prefix covers a whole family. A wrong price makes a wrong
+//! bill, so [`price`] knows only exact names and their dated versions.
 
+use rejoin_formats::wire::settings::Thinking;
 use rejoin_record::content::TokenUsage;
-
-/// How a model is asked to reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thinking {
-    /// It does not reason.
-    None,
-    /// With a budget in tokens.
-    Budget,
-    /// As much as it decides, guided by an effort.
-    Adaptive,
-}
 
 /// A family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Family {
-    /// The prefix of their names.
+    /// The prefix of the models' names.
     pub prefix: &'static str,
     /// The size of their window in tokens.
     pub window: u64,
@@ -36,7 +26,7 @@ const fn family(prefix: &'static str, window: u64, max_output: u64, thinking: Th
 
 use Thinking::{Adaptive, Budget, None as Never};
 
-/// `claude-opus-4-2` and the like are for names that continue with a date in the 2020s.
+/// Prefixes such as `claude-opus-4-2` match names that continue with a date in the 2020s.
 const FAMILIES: &[Family] = &[
     family("claude-", 200_000, 32_000, Adaptive),
     family("claude-2", 100_000, 4_096, Never),
@@ -89,7 +79,7 @@ pub fn known(model: &str) -> Option<&'static Family> {
     fits.max_by_key(|family| family.prefix.len())
 }
 
-/// The window of a model in tokens: the setting, else what the provider told, else what is known about its family.
+/// The window of a model in tokens: from the setting, else from the provider (`told`), else from its family.
 #[must_use]
 pub fn window(model: &str, told: Option<u64>, setting: Option<u64>) -> Option<u64> {
     setting.or(told).or_else(|| known(model).map(|family| family.window))
@@ -101,7 +91,7 @@ pub const PRICES_NOTED: &str = "2026-08";
 /// What a model's tokens cost with an API key, in US dollars per million.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Tokens of a request. Writing to Anthropic's cache costs a quarter more, but no count says how many were written.
+    /// Tokens of a request. Writing to Anthropic's cache costs a quarter more, but no token count says how many were written.
     pub input: f64,
     /// Tokens of a request that the provider had in its cache.
     pub cached: f64,
@@ -110,7 +100,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// What is run on the user's own machine.
+    /// The price of models on the user's own machine.
     pub const FREE: Self = Self { input: 0.0, cached: 0.0, output: 0.0 };
 
     /// The cost of a request and its answer.
@@ -127,7 +117,7 @@ impl Price {
 pub struct Dollars(u64);
 
 impl Dollars {
-    /// An amount. What is no number, or below 0, is 0.
+    /// An amount. NaN and negative numbers become 0.
     #[must_use]
     pub fn new(amount: f64) -> Self {
         Self((amount * 1_000_000.0).round() as u64)
@@ -148,7 +138,7 @@ impl std::ops::Add for Dollars {
     }
 }
 
-/// Never goes below 0.
+/// The difference, or 0 if it would be negative.
 impl std::ops::Sub for Dollars {
     type Output = Self;
 
@@ -163,7 +153,7 @@ impl std::iter::Sum for Dollars {
     }
 }
 
-/// Cents; below ten cents as many decimals as it takes to see two digits.
+/// Shows cents; amounts below ten cents get as many decimals as two significant digits need.
 impl std::fmt::Display for Dollars {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let decimals = match self.0 {
@@ -177,13 +167,13 @@ impl std::fmt::Display for Dollars {
     }
 }
 
-/// The provider and name of each model, then the price of a million tokens of input, cached input, and output, in dollars. Left out
-/// are models that cost more from some size of the request on, and those whose price changes on a known date.
+/// Each line has the provider and name of a model, then the prices of a million tokens of input, cached input and output, in
+/// dollars. Models that cost more above some request size, or whose price changes on a known date, are left out.
 const PRICES: &str = include_str!("prices.txt");
 
-/// The price of a model, if it is known: only at the provider's own address, and only under its own name, perhaps with a date
-/// after it. `base_url` is the address that was
-/// given in place of the provider's own. With a subscription in place of a key, this is what the same tokens cost with one.
+/// The price of a model, if it is known. Only the provider's own address and the model's exact name count; a date may follow the
+/// name. `base_url` is the address that replaces the provider's own, if any. With a subscription, this is the price that the same
+/// tokens have with a key.
 #[must_use]
 pub fn price(provider: &str, model: &str, base_url: Option<&str>) -> Option<Price> {
     if provider == super::offline::NAME {
@@ -203,7 +193,7 @@ fn price_row(line: &str) -> Option<(&str, &str, Price)> {
     Some((provider, model, Price { input: dollars()?, cached: dollars()?, output: dollars()? }))
 }
 
-/// Whether this follows a model's name without making it another model: nothing, a date, or `-latest`.
+/// Whether the rest of a name after a known model's name still means that model: nothing, a date, or `-latest`.
 fn is_version(rest: &str) -> bool {
     let digits = rest.bytes().filter(u8::is_ascii_digit).count();
     let is_date = rest.starts_with('-')
@@ -244,7 +234,7 @@ mod tests {
         assert_eq!(input("anthropic", "claude-sonnet-4-20250514"), Some(3.0));
         assert_eq!(input("anthropic", "claude-3-5-haiku-latest"), Some(0.8));
         assert_eq!(input("offline", "tiny"), Some(0.0));
-        // Others of the same family, other sellers of the same model, and other addresses.
+        // Other models of the family, other sellers of the same model, and other addresses have no price.
         assert_eq!(input("openai", "gpt-5-codex-max"), None);
         assert_eq!(input("openai", "gpt-5.9"), None);
         assert_eq!(input("anthropic", "claude-opus-4-9"), None);

@@ -1,4 +1,4 @@
-//! Finds a provider when none is named: one with a key, a model on this machine, or the offline responder.
+//! Finds a provider if none is named: one with a key, else a model on this machine, else the offline responder.
 
 use std::{fmt, sync::Arc};
 
@@ -15,13 +15,13 @@ use crate::{
     provider_choice::ProviderChoice,
 };
 
-/// The provider that is looked for on this machine.
+/// The service that is looked for on this machine.
 const LOCAL: &str = "ollama";
 
 /// A provider that was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenProvider {
-    /// The provider, and everything else that was asked for.
+    /// The provider, and everything else that the caller asked for.
     pub wanted: ProviderChoice,
     /// Why it was chosen.
     pub reason: Reason,
@@ -39,7 +39,7 @@ pub enum Reason {
         /// Where the key was found.
         origin: KeyOrigin,
     },
-    /// It answers on this machine.
+    /// A server answers on this machine.
     Local {
         /// The address.
         url: String,
@@ -64,7 +64,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses a provider if `asked` names none. `ollama` is the address of Ollama, if it is not the usual one.
+/// Chooses a provider if `asked` names none. `ollama` is the address of Ollama; `None` means its default.
 pub async fn choose(
     asked: &ProviderChoice,
     ollama: Option<&str>,
@@ -76,7 +76,7 @@ pub async fn choose(
     }
     let with = |provider: &str| ProviderChoice { provider: Some(provider.to_owned()), ..asked.clone() };
     if asked.base_url.is_some() {
-        // An address without a name is taken for a service that speaks the most common API.
+        // An address without a provider is taken for a service that speaks the most common API.
         return ChosenProvider { wanted: with(registry::custom().name), reason: Reason::Configured };
     }
     if let Some((provider, origin)) = keyed(keys) {
@@ -94,9 +94,9 @@ pub async fn choose(
     }
 }
 
-/// Finds who answers in any conversation of a program, from the program's own sources and what the conversation recorded: the
-/// function that [`ConversationManager::new`](crate::ConversationManager::new) takes. Where no source names a provider, the first
-/// one with a key answers.
+/// Decides who answers in any conversation of a program, from the program's own sources and the conversation's record: the function
+/// that [`ConversationManager::new`](crate::ConversationManager::new) takes. If no source names a provider, the first one with a
+/// key answers.
 pub fn connector<K: KeySource + Send + Sync>(
     sources: Sources,
     keys: K,
@@ -116,8 +116,8 @@ pub fn connector<K: KeySource + Send + Sync>(
     }
 }
 
-/// The first service with a key; keys in the environment come first. The login of another agent is used only if its provider is
-/// named: it was not made for rejoin.
+/// The first service with a key. Keys in the environment come first. The login of another agent is used only if its provider is
+/// named, because the login was not made for rejoin.
 fn keyed(keys: &dyn KeySource) -> Option<(&'static str, KeyOrigin)> {
     let now = SystemClock.now();
     let mut stored = None;

@@ -1,57 +1,33 @@
-//! Connects: finds the row, the address, the key and the request fields of the provider that is wanted.
+//! Connects: finds the table row, the address, the key and the request fields of the wanted provider.
 
 use std::sync::Arc;
 
+use rejoin_formats::wire::settings::{AnswerLimit, RequestSettings, SettingFields};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
-use serde_json::{Map, Value, json};
 
 use super::{
-    Endpoint, Provider, ProviderError, ServiceAddress,
-    catalogue::{self, Thinking},
-    http::{HttpOptions, HttpProvider, Wiring},
+    Endpoint, Provider, ProviderError, ServiceAddress, catalogue,
+    http::{HttpOptions, HttpProvider, ServiceSettings},
     offline::{self, Offline},
-    registry::{self, Api, AuthStyle, KeyUse, Login, RequestStyle, Service},
+    registry::{self, Api, AuthStyle, KeyUse, Login, Service},
 };
 use crate::{
     auth::{Key, KeyKind, KeySource, copilot},
     clock::{Clock as _, SystemClock},
-    provider_choice::{Effort, ProviderChoice},
+    provider_choice::ProviderChoice,
 };
 
-impl Effort {
-    /// The word that services use for it.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// The tokens that it stands for, where a service counts reasoning in tokens.
-    fn budget(self) -> u64 {
-        match self {
-            Self::Low => 4_096,
-            Self::Medium => 12_288,
-            Self::High => 24_576,
-        }
-    }
-}
-
-/// The longest answer to ask Anthropic for, which requires a limit, of a model that the catalogue does not know.
+/// The longest answer to request, in tokens, for a model that the catalogue does not know: Anthropic requires a limit.
 const MAX_TOKENS: u64 = 8_192;
 
-/// The longest answer to ask for, however long the model's may be: it counts against the window.
+/// The longest answer to request, in tokens, even if the model allows more: the limit counts against the window.
 const MOST_TOKENS: u64 = 32_000;
 
-/// The instructions for a service that requires some, if there are none.
-const INSTRUCTIONS: &str = "You are a helpful assistant.";
-
-/// Makes the provider that is wanted, or the built-in responder. Nothing is sent yet.
+/// Makes the wanted provider, or the built-in responder. Nothing is sent yet.
 ///
 /// # Errors
-/// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise why there is no such provider.
+/// [`ProviderError::NoKey`] if it needs a key and there is none; otherwise the reason why there is no such provider.
 pub fn connect(
     wanted: &ProviderChoice,
     keys: &dyn KeySource,
@@ -71,7 +47,9 @@ pub(crate) fn wire(
     let given = wanted.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
     let (service, name) = named(wanted.provider.as_deref().unwrap_or_default(), given.is_some())?;
     if given.is_none() && service.base_url.is_empty() {
-        return Err(ProviderError::Other(format!("where is {name}? give its address with `--base-url`")));
+        return Err(ProviderError::Other(format!(
+            "the address of {name} is not known: give it with `--base-url`"
+        )));
     }
     let key = match usable(keys.keys(service, &name), wanted, given.is_some()) {
         Ok(None) if service.key_use == KeyUse::Needed && given.is_none() => Err(no_key(service, &name)),
@@ -119,7 +97,7 @@ pub(crate) fn wire(
     let version = api.dialect.wire().version.filter(|version| given.is_some() && !base.ends_with(version));
     let secret = key.map(|key| key.secret);
     Ok(HttpProvider::new(
-        Wiring {
+        ServiceSettings {
             endpoint,
             base,
             url,
@@ -135,14 +113,14 @@ pub(crate) fn wire(
     ))
 }
 
-/// Names the key that a provider's requests carry to an address other than its own, as [`Key::account`] does.
+/// The hash, as [`Key::account`] makes it, of the key that a provider's requests carry to an address other than the provider's own.
 pub fn account_elsewhere(provider: &str, keys: &dyn KeySource) -> Option<String> {
     let (service, name) = named(provider, true).ok()?;
     let key = usable(keys.keys(service, &name), &ProviderChoice::default(), true).ok().flatten();
     key.as_ref().map(Key::account)
 }
 
-/// The row of a name, and the name to use for it.
+/// The table row for a name, and the name to show.
 fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), ProviderError> {
     if let Some(service) = registry::find(name) {
         return Ok((service, service.name.to_owned()));
@@ -158,7 +136,8 @@ fn named(name: &str, has_address: bool) -> Result<(&'static Service, String), Pr
     )))
 }
 
-/// The first key that has not expired; the first that has, if there is no other. Logins are only sent to their own address.
+/// The first key that has not expired; if there is none, the first expired one as the error. Logins are only sent to their own
+/// address.
 fn usable(keys: Vec<Key>, wanted: &ProviderChoice, has_address: bool) -> Result<Option<Key>, Key> {
     let chat = wanted.api.as_deref().is_some_and(|api| api.eq_ignore_ascii_case("chat"));
     let now = SystemClock.now();
@@ -187,7 +166,8 @@ fn no_key(service: &Service, name: &str) -> ProviderError {
     ProviderError::NoKey { provider: name.to_owned(), hint }
 }
 
-/// The API to use. At another address than its own, `openai` is asked in Chat unless an API is named: most servers speak that.
+/// The API to use. At an address other than its own, `openai` means Chat Completions unless an API is named: most servers speak
+/// that.
 fn api_of(
     service: &'static Service,
     wanted: &ProviderChoice,
@@ -210,7 +190,7 @@ pub fn is_address(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(char::is_whitespace)
 }
 
-/// An address without its last slash.
+/// An address without its final slash.
 fn address(url: &str, name: &str) -> Result<String, ProviderError> {
     let url = url.trim().trim_end_matches('/');
     if is_address(url) {
@@ -231,17 +211,17 @@ fn at(base: &str, path: &str) -> String {
     }
 }
 
-/// An address, and its query.
+/// An address without its query, and the query.
 fn without_query(url: &str) -> (&str, &str) {
     let url = url.split('#').next().unwrap_or("");
     let (url, query) = url.split_once('?').unwrap_or((url, ""));
     (url.trim_end_matches('/'), query)
 }
 
-/// A model's name as a part of a URL. Slashes stay: the names of tuned models have one.
+/// A model's name as a part of a URL. Slashes stay, because names of fine-tuned models contain one.
 fn in_path(model: &str) -> String {
     let model = model.strip_prefix("models/").unwrap_or(model);
-    // Two dots between slashes would climb out of the path. Then the slashes are escaped.
+    // A step of dots would lead out of the path; then the slashes are escaped.
     let climbs = model.split('/').any(|step| matches!(step, "." | ".."));
     let mut out = String::new();
     for byte in model.bytes() {
@@ -268,7 +248,7 @@ fn headers(service: &Service, key: Option<&Key>, name: &str) -> Result<HeaderMap
     }
     let unusable = || ProviderError::NoKey {
         provider: name.to_owned(),
-        hint: format!("the key from {} has characters in it that no key has: copy it again", key.origin),
+        hint: format!("the key from {} contains characters that a key never has: copy it again", key.origin),
     };
     let (header, value) = match (&key.kind, service.auth) {
         (KeyKind::Api, AuthStyle::Header(header)) => (header, secret_value(key.secret.expose_secret())),
@@ -305,100 +285,16 @@ fn fields(
     wanted: &ProviderChoice,
     model: &str,
     login: Option<&KeyKind>,
-) -> Vec<(&'static str, String)> {
+) -> SettingFields {
     let known = catalogue::known(model);
-    let thinking = known.map(|family| family.thinking);
-    let effort = wanted.answer.effort.filter(|_| thinking != Some(Thinking::None));
-    let mut out: Vec<(&'static str, String)> = Vec::new();
-    let mut put = |name, value: Value| out.push((name, value.to_string()));
-    match api.style {
-        RequestStyle::Chat => {
-            put("stream", json!(true));
-            if service.quirks.stream_options {
-                put("stream_options", json!({"include_usage": true}));
-            }
-            if let Some(max) = wanted.answer.max_tokens {
-                put(service.quirks.max_tokens, json!(max));
-            }
-            if let Some(effort) = effort.filter(|_| service.quirks.effort) {
-                put("reasoning_effort", json!(effort.word()));
-            }
-            let reasons = wanted.answer.effort.is_some() || thinking == Some(Thinking::Adaptive);
-            if service.quirks.thinking_field && reasons {
-                put("thinking", json!({"type": "enabled"}));
-            }
-        }
-        RequestStyle::Responses => {
-            put("store", json!(false));
-            put("stream", json!(true));
-            // ChatGPT's own backend refuses a request without instructions.
-            if matches!(login, Some(KeyKind::ChatGpt { .. })) {
-                put("instructions", json!(INSTRUCTIONS));
-            }
-            // Models that do not reason refuse to be asked for their reasoning.
-            if thinking != Some(Thinking::None) {
-                put("include", json!(["reasoning.encrypted_content"]));
-            }
-            // Limits are refused with a ChatGPT login.
-            if let Some(max) =
-                wanted.answer.max_tokens.filter(|_| !matches!(login, Some(KeyKind::ChatGpt { .. })))
-            {
-                put("max_output_tokens", json!(max));
-            }
-            if let Some(effort) = effort {
-                put("reasoning", json!({"effort": effort.word(), "summary": "auto"}));
-            }
-        }
-        RequestStyle::Messages => {
-            let usual = known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
-            let max = wanted.answer.max_tokens.unwrap_or(usual).max(1);
-            put("max_tokens", json!(max));
-            put("stream", json!(true));
-            match (effort, thinking) {
-                (None, _) => {}
-                // It must be smaller than the longest answer, and at least 1,024.
-                (Some(effort), Some(Thinking::Budget)) => {
-                    let budget = effort.budget().min(max.saturating_sub(1_024));
-                    if budget >= 1_024 {
-                        put("thinking", json!({"type": "enabled", "budget_tokens": budget}));
-                    }
-                }
-                (Some(effort), _) => {
-                    put("thinking", json!({"type": "adaptive"}));
-                    put("output_config", json!({"effort": effort.word()}));
-                }
-            }
-        }
-        RequestStyle::GenerateContent => {
-            let mut config = Map::new();
-            if let Some(max) = wanted.answer.max_tokens {
-                config.insert(String::from("maxOutputTokens"), json!(max));
-            }
-            if let Some(effort) = effort {
-                let level = if effort == Effort::Low { "low" } else { "high" };
-                let how = match thinking {
-                    Some(Thinking::Budget) => {
-                        json!({"includeThoughts": true, "thinkingBudget": effort.budget()})
-                    }
-                    _ => json!({"includeThoughts": true, "thinkingLevel": level}),
-                };
-                config.insert(String::from("thinkingConfig"), how);
-            }
-            if !config.is_empty() {
-                put("generationConfig", Value::Object(config));
-            }
-        }
-        RequestStyle::Ollama => {
-            put("stream", json!(true));
-            if effort.is_some() {
-                put("think", json!(true));
-            }
-            if let Some(max) = wanted.answer.max_tokens {
-                put("options", json!({"num_predict": max}));
-            }
-        }
-    }
-    out
+    let usual = || known.map_or(MAX_TOKENS, |family| family.max_output.min(MOST_TOKENS));
+    (api.dialect.wire().settings)(&RequestSettings {
+        limit: wanted.answer.max_tokens.map_or_else(|| AnswerLimit::Usual(usual()), AnswerLimit::Set),
+        quirks: service.quirks,
+        effort: wanted.answer.effort,
+        thinking: known.map(|family| family.thinking),
+        is_subscription: matches!(login, Some(KeyKind::ChatGpt { .. })),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Decides who answers: the only place that weighs flags, the conversation, the environment and the settings against each other.
+//! Decides who answers. Only here are flags, the conversation, the environment and the settings weighed against each other.
 //!
-//! [`decide`] is pure: callers gather the [`Sources`]. If no source names a provider, `choose.rs` finds one; `connect.rs` connects.
+//! [`decide`] is pure: callers collect the [`Sources`]. If no source names a provider, `choose.rs` finds one; `connect.rs`
+//! connects.
 
 use super::{
     UntrustedAddress,
@@ -24,13 +25,13 @@ pub enum ChoiceSource {
     Environment,
     /// The settings file.
     Settings,
-    /// No source names a value: it is the provider's own, or the program's choice.
+    /// No source names a value, so the provider's or the program's default is used.
     Default,
 }
 
 /// A value and the source it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sourced<T> {
+pub struct ChosenValue<T> {
     /// The value.
     pub value: T,
     /// The source.
@@ -38,7 +39,7 @@ pub struct Sourced<T> {
 }
 
 impl ProviderChoice {
-    /// The same, with names in the spelling of the registry and blank values left out.
+    /// A copy with names in the registry's spelling and blank values removed.
     fn tidied(&self) -> Self {
         let given = |text: &Option<String>| {
             text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -52,60 +53,60 @@ impl ProviderChoice {
         }
     }
 
-    /// Whether what this source says may be used with a provider: it names that one, or none.
+    /// Whether this source's values apply to a provider: it names that provider, or none.
     fn fits(&self, provider: &str) -> bool {
         self.provider.as_deref().is_none_or(|own| own == provider)
     }
 }
 
-/// An address that the user has named on this machine, the provider it was named for, and the key that went there.
+/// An address that the user has named on this machine, with its provider and the key that was sent there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedAddress {
     /// The provider.
     pub provider: String,
     /// The address, as [`public`] writes it.
     pub base_url: String,
-    /// The key, as [`Key::account`](crate::auth::Key::account) names it; none if the address was used without one.
+    /// The hash of the key, from [`Key::account`](crate::auth::Key::account); `None` if the address was used without a key.
     pub account: Option<String>,
 }
 
-/// Everything that may say who answers.
+/// Every source that may say who answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     /// Flags of this command.
     pub flags: ProviderChoice,
-    /// What the conversation recorded in its last answered turn; empty for one without a turn.
+    /// The choice that the conversation recorded in its last answered turn; empty if it has no turn.
     pub conversation: ProviderChoice,
     /// Environment variables.
     pub environment: ProviderChoice,
     /// The settings file.
     pub settings: ProviderChoice,
-    /// Where a key may go although only the conversation names the address.
+    /// Addresses to which a key may go although only the conversation names them.
     pub trusted: Vec<TrustedAddress>,
 }
 
-/// Who answers, and why.
+/// The decision who answers, with the source of each part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AnswerDecision {
     /// The provider in the registry's spelling; `None` if no source names one.
-    pub provider: Option<Sourced<String>>,
+    pub provider: Option<ChosenValue<String>>,
     /// The API; `None` leaves it to the provider and the address.
-    pub api: Option<Sourced<String>>,
+    pub api: Option<ChosenValue<String>>,
     /// The model; `None` is the provider's default.
-    pub model: Option<Sourced<String>>,
+    pub model: Option<ChosenValue<String>>,
     /// The base address; `None` is the provider's own.
-    pub base_url: Option<Sourced<String>>,
-    /// How the provider is to answer.
+    pub base_url: Option<ChosenValue<String>>,
+    /// Settings for the provider's answers.
     pub answer: AnswerSettings,
-    /// Whether the provider's key stays here: the conversation names the provider, the environment or the settings name the address
-    /// for another one or for none, and the user never used this address for this provider.
+    /// Whether the provider's key must not be sent: the conversation names the provider, the environment or the settings name the
+    /// address for another provider or for none, and the user never used this address with this provider.
     pub withholds_key: bool,
 }
 
 impl AnswerDecision {
-    /// What is wanted, without where each part came from.
+    /// The decision without the sources of its parts.
     pub fn wanted(&self) -> ProviderChoice {
-        let value = |sourced: &Option<Sourced<String>>| sourced.as_ref().map(|sourced| sourced.value.clone());
+        let value = |chosen: &Option<ChosenValue<String>>| chosen.as_ref().map(|chosen| chosen.value.clone());
         ProviderChoice {
             provider: value(&self.provider),
             api: value(&self.api),
@@ -115,7 +116,7 @@ impl AnswerDecision {
         }
     }
 
-    /// The keys to connect with: none if the key stays here.
+    /// The keys to connect with: none if the key must not be sent.
     pub fn keys<'k>(&self, keys: &'k dyn KeySource) -> &'k dyn KeySource {
         if self.withholds_key { &NoKeys } else { keys }
     }
@@ -132,17 +133,17 @@ impl KeySource for NoKeys {
 /// Decides who answers.
 ///
 /// * Provider: flag, conversation, environment, settings.
-/// * Model: the same order. A model that a source names together with another provider is passed over.
+/// * Model: the same order. A model that a source names together with another provider is skipped.
 /// * Address: flag, environment, settings (unless they name another provider), conversation (only for the same provider, and only
-///   if trusted). An address in the environment is like the flag and applies to any provider: text meant for a local server must
-///   not go elsewhere.
-/// * Key: goes to that address if the user named both: by flags, in the environment or the settings, or earlier on this
-///   machine. A conversation alone must not choose whose key an address gets.
+///   if trusted). An address in the environment applies to any provider, as the flag does: text meant for a local server must not
+///   go elsewhere.
+/// * Key: goes to that address if the user named both: by flags, in the environment or the settings, or earlier on this machine. A
+///   conversation alone must not choose whose key an address gets.
 /// * API: flag, conversation (same provider at the same address), environment, settings. Otherwise the address decides: at an
-///   address other than its own, `openai` is asked in Chat.
+///   address other than its own, `openai` means Chat Completions.
 ///
-/// `account` names the key that a provider's requests would carry to an address other than its own. It is asked only if a
-/// conversation names the provider together with such an address.
+/// `account` returns the hash of the key that a provider's requests would carry to an address other than its own. It is called only
+/// if a conversation names the provider together with such an address.
 ///
 /// # Errors
 /// If only the conversation names an address, and it is not trusted for the provider and its current key.
@@ -182,8 +183,8 @@ pub fn decide(
                     });
                 }
             }
-            // Use what was compared: the recorded address has neither a password nor a query.
-            Some(Sourced { value: public(url), source: ChoiceSource::Conversation })
+            // Use the form that was compared: the recorded address has neither a password nor a query.
+            Some(ChosenValue { value: public(url), source: ChoiceSource::Conversation })
         }
         (base_url, _) => base_url,
     };
@@ -192,7 +193,7 @@ pub fn decide(
     let withholds_key = from_conversation
         && base_url.as_ref().is_some_and(|url| {
             let named_for = match url.source {
-                // If one does not say whose address it is, it belongs to the provider that the other names.
+                // If the address's source does not name a provider, the other source's provider is the one it belongs to.
                 ChoiceSource::Environment => environment.provider.as_ref().or(settings.provider.as_ref()),
                 ChoiceSource::Settings => settings.provider.as_ref().or(environment.provider.as_ref()),
                 ChoiceSource::Flag | ChoiceSource::Conversation | ChoiceSource::Default => return false,
@@ -200,11 +201,11 @@ pub fn decide(
             named_for.map(String::as_str) != Some(name)
                 && trust(name, &url.value, &sources.trusted, account) != Trust::Full
         });
-    // An address without a name is taken for a service that speaks the most common API.
+    // An address without a provider is taken for a service that speaks the most common API.
     let provider = provider.or_else(|| {
         base_url
             .as_ref()
-            .map(|_| Sourced { value: registry::custom().name.to_owned(), source: ChoiceSource::Default })
+            .map(|_| ChosenValue { value: registry::custom().name.to_owned(), source: ChoiceSource::Default })
     });
     let name = provider.as_ref().map_or("", |provider| provider.value.as_str());
 
@@ -217,7 +218,7 @@ pub fn decide(
     let same_place = recorded.provider.as_deref() == Some(name)
         && spelled(recorded.base_url.as_deref()) == spelled(base_url.as_ref().map(|url| url.value.as_str()));
     let offers = |source: &ProviderChoice| {
-        // An API that is set for no provider in particular is used only with providers that have it.
+        // An API that is set without a provider is used only with providers that offer it.
         let service = registry::find(name).filter(|_| source.provider.is_none());
         source.fits(name) && service.is_none_or(|service| service.api(source.api.as_deref()).is_some())
     };
@@ -231,27 +232,29 @@ pub fn decide(
     Ok(AnswerDecision { provider, api, model, base_url, answer, withholds_key })
 }
 
-/// The first of these values that is given.
-fn first<const N: usize>(candidates: [(&Option<String>, ChoiceSource); N]) -> Option<Sourced<String>> {
-    candidates.into_iter().find_map(|(value, source)| value.clone().map(|value| Sourced { value, source }))
+/// The first of these values that is set.
+fn first<const N: usize>(candidates: [(&Option<String>, ChoiceSource); N]) -> Option<ChosenValue<String>> {
+    candidates
+        .into_iter()
+        .find_map(|(value, source)| value.clone().map(|value| ChosenValue { value, source }))
 }
 
 fn only(holds: bool, value: &Option<String>) -> &Option<String> {
     if holds { value } else { &None }
 }
 
-/// A provider's name as the registry spells it; one without a row in lower case.
+/// A provider's name in the registry's spelling; an unknown name in lower case.
 pub fn canonical(name: &str) -> String {
     registry::find(name).map_or_else(|| name.trim().to_lowercase(), |service| service.name.to_owned())
 }
 
-/// What is known of a provider at an address that a conversation names.
+/// How far an address that only a conversation names is trusted with a provider's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// The key may go there, or there is no key that could.
+    /// The key may be sent there, or there is no key.
     Full,
-    /// The user named the address for this provider, but the key has changed since. The address may have been meant for a server
-    /// that got a dummy key.
+    /// The user named the address for this provider, but the key has changed since: the address may belong to a server that got a
+    /// dummy key.
     OtherKey,
     /// The user never named the address for this provider.
     None,
@@ -280,7 +283,7 @@ fn trust(
     }
 }
 
-/// An address as it is recorded, for comparing.
+/// An address in its recorded form, for comparing.
 fn spelled(url: Option<&str>) -> Option<String> {
     url.map(|url| public(url.trim()).trim_end_matches('/').to_owned()).filter(|url| !url.is_empty())
 }

@@ -1,6 +1,6 @@
-//! Errors of providers. They tell programs whether to try again, and users what to do.
+//! Errors of providers. They tell programs whether to retry, and users what to do.
 //!
-//! No error contains a secret: keys are removed from a provider's message before it becomes an error.
+//! No error contains a secret: keys are removed from a provider's message before it becomes part of an error.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rejoin_formats::wire::{
 pub struct ProviderFault {
     /// The provider's name.
     pub provider: String,
-    /// The HTTP status; none if it failed in the middle of an answer.
+    /// The HTTP status; `None` if it failed in the middle of an answer.
     pub status: Option<u16>,
     /// The provider's name for the kind of error.
     pub kind: Option<String>,
@@ -32,10 +32,11 @@ impl std::fmt::Display for ProviderFault {
     }
 }
 
-/// The conversation went to an address that the user has not named for this provider, or not with its current key, on this machine.
+/// The conversation last went to an address that the user has not named for this provider on this machine, or not with the current
+/// key.
 ///
-/// A conversation may come from another machine. Following it there would send a key to a stranger; falling back to the provider's
-/// own address would send text there that was meant for another server. So nothing is sent until the user names an address.
+/// A conversation may come from another machine. Using its address could send a key to a stranger; using the provider's own address
+/// instead would send text there that was meant for another server. So nothing is sent until the user names an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this conversation went to {base_url}, an address that you have {}",
@@ -50,7 +51,7 @@ pub struct UntrustedAddress {
     pub provider: String,
     /// The address, without secrets.
     pub base_url: String,
-    /// Whether the user named the address for this provider when it had another key, or none.
+    /// Whether the user did name the address for this provider, but with another key or none.
     pub used_with_another_key: bool,
 }
 
@@ -77,23 +78,23 @@ pub enum ProviderError {
         /// The provider.
         provider: String,
     },
-    /// The provider does not know the model, or the address.
+    /// The provider does not know the model or the address.
     #[error("{0}")]
     NotFound(ProviderFault),
-    /// There were too many requests, or the account has no money left.
+    /// There were too many requests, or the account has no credit left.
     #[error("{fault}")]
     RateLimited {
         /// The provider's error.
         fault: ProviderFault,
-        /// The wait that the provider asks for, if it does.
+        /// How long the provider asks to wait, if it says so.
         retry_after: Option<Duration>,
     },
-    /// The provider is overloaded or broken.
+    /// The provider is overloaded or failing.
     #[error("{fault}")]
     Unavailable {
         /// The provider's error.
         fault: ProviderFault,
-        /// The wait that the provider asks for, if it does.
+        /// How long the provider asks to wait, if it says so.
         retry_after: Option<Duration>,
     },
     /// The conversation is longer than the model's window.
@@ -105,7 +106,7 @@ pub enum ProviderError {
     /// The request is larger than the provider accepts. It was not sent.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// Nothing answers at the address.
+    /// No server answers at the address.
     #[error("{provider} cannot be reached at {url}: {why}")]
     Unreachable {
         /// The provider.
@@ -120,13 +121,13 @@ pub enum ProviderError {
     TimedOut {
         /// The provider.
         provider: String,
-        /// How long it was silent.
+        /// How long it had been silent.
         after: Duration,
     },
-    /// What arrived is not an answer.
-    #[error("what came back is not an answer: {0}")]
+    /// The response is not an answer.
+    #[error("the response is not a valid answer: {0}")]
     Garbage(String),
-    /// The answer was cut off.
+    /// The connection ended before the answer was complete.
     #[error("the answer was cut off")]
     Cut,
     /// The answer has no content.
@@ -138,7 +139,7 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// Why the model of a provider stopped.
+    /// The reason why the model stopped.
     ///
     /// # Errors
     /// If the answer is not complete.
@@ -153,7 +154,7 @@ impl ProviderError {
         Err(Self::Unavailable { fault, retry_after: None })
     }
 
-    /// The wait that the provider asks for.
+    /// How long the provider asks to wait before another attempt.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => *retry_after,
@@ -227,7 +228,8 @@ impl ProviderError {
                 "send less text, or several messages; the message is kept on a branch, and the conversation continues from before it",
             ),
             Self::ContextLength(_) => String::from(
-                "the conversation is too long for this model: choose one with a larger window (`--model`)",
+                "the conversation is too long for this model: `rejoin prune --keep-last 0` leaves out old tool results, `rejoin compact` \
+                 summarises older messages, and `--model` chooses a model with a larger window",
             ),
             Self::Refused(_) => {
                 String::from("`rejoin check @` says what is unusual in the conversation; nothing is lost")

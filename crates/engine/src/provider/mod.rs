@@ -1,7 +1,7 @@
 //! Providers: the trait that each implements, and what it takes and returns.
 //!
-//! A provider gets a [`Request`], which only a sound view can become, and streams the answer. It never appends anything,
-//! never runs a tool and never repeats a request whose answer has begun.
+//! A provider gets a [`Request`], which is always made from a sound view, and streams the answer. It never appends entries, runs a
+//! tool, or repeats a request whose answer has begun.
 
 pub mod catalogue;
 pub mod choose;
@@ -32,16 +32,16 @@ use crate::turn;
 /// A boxed future that can be sent to another thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The provider, model and address that a [`ProviderChoice`](crate::ProviderChoice) came to. Reasoning is bound to it.
+/// The provider, model and address that a [`ProviderChoice`](crate::ProviderChoice) resolved to. Reasoning is bound to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Endpoint {
     /// The provider's name, such as `anthropic`.
     pub provider: String,
     /// The provider's model; empty if none was chosen.
     pub model: String,
-    /// The dialect that requests are written in; none for a provider that reads the view itself.
+    /// The dialect of requests; `None` for a provider that reads the view itself.
     pub dialect: Option<Dialect>,
-    /// Where requests go.
+    /// The addresses of requests.
     pub address: ServiceAddress,
     /// A hash of the account, if there is one.
     pub account: Option<String>,
@@ -63,27 +63,27 @@ impl Endpoint {
     }
 }
 
-/// The address of a provider, without secrets.
+/// The addresses of a provider, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServiceAddress {
-    /// The address that requests go to; none without a network. Reasoning is bound to it, so it is recorded with each answer.
+    /// The address of requests; `None` without a network. It is recorded with each answer, because reasoning is bound to it.
     pub url: Option<String>,
-    /// The provider's base address, if it was given and is not the usual one. It is recorded, so that the next turn finds the
+    /// The base address if the caller gave one that differs from the default. It is recorded, so that the next turn finds the
     /// provider again.
     pub base_url: Option<String>,
 }
 
-/// A request: what the model sees.
+/// A request: everything that the model sees.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The messages, sound.
+    /// The messages, as a sound view.
     pub view: SoundView,
     /// Instructions and tools.
     pub context: Arc<Context>,
-    /// The body in the provider's dialect; none if it has none.
+    /// The body in the provider's dialect; `None` if the provider has no dialect.
     pub body: Option<Body>,
-    /// Is set when the turn is stopped. A provider that watches it returns what arrived, including an incomplete call. The future of
-    /// a provider that ignores it is dropped a moment later.
+    /// Set when the turn is stopped. A provider that watches it returns the part of the answer that arrived, including an
+    /// incomplete call. If a provider ignores it, its future is dropped a moment later.
     pub stop: turn::Stop,
 }
 
@@ -101,10 +101,9 @@ pub struct Model {
     pub id: String,
     /// The model's name for people, if it differs.
     pub name: Option<String>,
-    /// The size of the model's window in tokens, as the provider gives it. Some providers leave the room for the
-    /// answer out of it.
+    /// The size of the model's window in tokens, as the provider states it. Some providers subtract the room for the answer.
     pub window: Option<u64>,
-    /// The number of tokens that an answer may have; none if the provider does not say.
+    /// The most tokens of an answer; `None` if the provider does not say.
     pub max_output: Option<u64>,
 }
 
@@ -119,18 +118,18 @@ pub enum SendProgress {
         attempt: u32,
         /// The time until then.
         wait: std::time::Duration,
-        /// Why the last attempt failed.
+        /// Why the last attempt failed, in words for a person.
         why: String,
     },
 }
 
-/// A request that is being sent; the result is what arrives of its answer.
+/// A request in progress, which resolves to the part of the answer that arrived.
 pub type Sending<'a> = BoxFuture<'a, Result<Received, ProviderError>>;
 
 /// Receives the progress of a request.
 pub type Listener<'a> = &'a mut (dyn FnMut(SendProgress) + Send);
 
-/// A service that answers, or something that stands in for one.
+/// A service with models, or a substitute for one.
 pub trait Provider: Send + Sync {
     /// The provider's name, model and address.
     fn endpoint(&self) -> &Endpoint;
@@ -141,27 +140,27 @@ pub trait Provider: Send + Sync {
         Vec::new()
     }
 
-    /// The size of the model's window in tokens, if the provider tells it without being asked. It takes precedence over the
+    /// The size of the model's window in tokens, if the provider knows it without a request. It takes precedence over the
     /// [`catalogue`].
     fn window(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it accepts the reasoning that it issued. Some services refuse their own fields.
+    /// Whether the provider accepts the reasoning that it issued. Some services refuse their own fields.
     fn replays_reasoning(&self) -> bool {
         true
     }
 
-    /// Whether [`send`](Self::send) returns everything that it reported so far when the request's `stop` is set in the middle of an
+    /// Whether [`send`](Self::send) returns everything that it has reported if the request's `stop` is set in the middle of an
     /// answer. Then the turn keeps no copy of the answer, which may be large.
-    fn gives_back_what_arrived(&self) -> bool {
+    fn returns_partial_answer(&self) -> bool {
         false
     }
 
     /// Sends a request and reads the answer. Dropping the future cancels the request.
     ///
-    /// An answer that was cut is no error: it holds what arrived, and its end says that it was cut. An error means that nothing
-    /// arrived.
+    /// An answer that was cut is not an error: it holds the part that arrived, and its end is marked as cut. An error means that
+    /// nothing arrived.
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a>;
 
     /// Lists the models that it offers.
@@ -198,12 +197,12 @@ pub trait Provider: Send + Sync {
 pub(crate) fn draft_for<P: Provider + ?Sized>(provider: &P, dialect: Dialect, context: &Context) -> Draft {
     let endpoint = provider.endpoint();
     let model = Some(endpoint.model.clone()).filter(|_| dialect.wire().body_names_model);
-    // Tell providers that have a cache what to keep in it.
+    // Mark which messages a provider with a cache should keep in it.
     let draft = Draft::new(dialect, context.clone(), model, endpoint.origin()).with_cache_marks();
     if provider.replays_reasoning() { draft } else { draft.without_reasoning() }
 }
 
-/// What surrounds the messages of a provider's requests.
+/// The fields around the messages of a provider's requests.
 pub fn context_of(
     fields: Vec<(&'static str, String)>,
     dialect: Option<Dialect>,
@@ -213,7 +212,7 @@ pub fn context_of(
     let given = instructions.is_some_and(|text| !text.trim().is_empty());
     let instructions = instructions.map(Into::into);
     let mut context = Context { dialect, whole_body: true, instructions, offered, ..Context::default() };
-    // Instructions among the fields are a default.
+    // Instructions among the fields are only a default.
     for (name, value) in fields.into_iter().filter(|(name, _)| *name != "instructions" || !given) {
         context.put(name, &value);
     }

@@ -1,8 +1,8 @@
-//! The services, one row each. A new service that speaks a known dialect is a new row.
+//! The table of services, one row each. A new service that speaks a known dialect is a new row.
 //!
 //! `connect.rs` makes a provider from a row.
 
-use rejoin_formats::Dialect;
+use rejoin_formats::{Dialect, wire::settings::Quirks};
 
 pub use super::connect::{account_elsewhere, connect, is_address};
 
@@ -38,62 +38,22 @@ pub enum Login {
 /// One API of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Api {
-    /// The name, as `--api` takes it.
+    /// The name that `--api` takes.
     pub name: &'static str,
     /// The dialect of its requests.
     pub dialect: Dialect,
     /// The path after the base address; `{model}` is replaced by the model.
     pub path: &'static str,
-    /// Which fields ask for a stream, for reasoning and for the length of an answer.
-    pub style: RequestStyle,
 }
-
-/// The settings of an API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestStyle {
-    /// OpenAI's Chat Completions.
-    Chat,
-    /// OpenAI's Responses.
-    Responses,
-    /// Anthropic's Messages.
-    Messages,
-    /// Gemini's `generateContent`.
-    GenerateContent,
-    /// Ollama's own.
-    Ollama,
-}
-
-/// How a service differs from others of its dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quirks {
-    /// The field of Chat for the longest answer.
-    pub max_tokens: &'static str,
-    /// Whether Chat is asked to count the tokens of a stream. Some services count anyway, some refuse the field.
-    pub stream_options: bool,
-    /// Whether the service accepts the reasoning that it issued.
-    pub replays_reasoning: bool,
-    /// Whether Chat takes `reasoning_effort`.
-    pub effort: bool,
-    /// Whether Chat has a `thinking` field. Once it is on, the service requires its reasoning back (DS-01).
-    pub thinking_field: bool,
-}
-
-const COMMON: Quirks = Quirks {
-    max_tokens: "max_tokens",
-    stream_options: true,
-    replays_reasoning: true,
-    effort: true,
-    thinking_field: false,
-};
 
 /// A service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// The name, as `--provider` takes it.
+    /// The name that `--provider` takes.
     pub name: &'static str,
     /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// What it is, in one line.
+    /// The service in one line, for lists.
     pub description: &'static str,
     /// Its APIs; the first is the default.
     pub apis: &'static [Api],
@@ -119,16 +79,10 @@ pub struct Service {
     pub get_a_key: &'static str,
 }
 
-const CHAT: Api =
-    Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions", style: RequestStyle::Chat };
-const RESPONSES: Api = Api {
-    name: "responses",
-    dialect: Dialect::OpenAiResponses,
-    path: "/responses",
-    style: RequestStyle::Responses,
-};
+const CHAT: Api = Api { name: "chat", dialect: Dialect::OpenAiChat, path: "/chat/completions" };
+const RESPONSES: Api = Api { name: "responses", dialect: Dialect::OpenAiResponses, path: "/responses" };
 
-/// The defaults of a row: a service that speaks Chat and needs a key.
+/// The defaults of a row: a service that speaks Chat Completions and needs a key.
 const COMPATIBLE: Service = Service {
     name: "",
     aliases: &[],
@@ -142,22 +96,17 @@ const COMPATIBLE: Service = Service {
     key_variables: &[],
     login: None,
     headers: &[],
-    quirks: COMMON,
+    quirks: Quirks::COMMON,
     get_a_key: "",
 };
 
-/// The rows, in the order in which keys are looked for if no provider is named.
+/// The rows. If no provider is named, keys are looked for in this order.
 const ROWS: &[Service] = &[
     Service {
         name: "anthropic",
         aliases: &["claude"],
         description: "Anthropic: Claude",
-        apis: &[Api {
-            name: "messages",
-            dialect: Dialect::Anthropic,
-            path: "/messages",
-            style: RequestStyle::Messages,
-        }],
+        apis: &[Api { name: "messages", dialect: Dialect::Anthropic, path: "/messages" }],
         base_url: "https://api.anthropic.com/v1",
         models_path: "/models?limit=1000",
         default_model: "claude-sonnet-4-5",
@@ -177,7 +126,7 @@ const ROWS: &[Service] = &[
         default_model: "gpt-5.1",
         key_variables: &["OPENAI_API_KEY"],
         login: Some(Login::ChatGpt),
-        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..Quirks::COMMON },
         get_a_key: "https://platform.openai.com/api-keys",
         ..COMPATIBLE
     },
@@ -188,7 +137,6 @@ const ROWS: &[Service] = &[
         apis: &[Api {
             name: "gemini",
             dialect: Dialect::Gemini,
-            style: RequestStyle::GenerateContent,
             path: "/models/{model}:streamGenerateContent?alt=sse",
         }],
         base_url: "https://generativelanguage.googleapis.com/v1beta",
@@ -212,17 +160,12 @@ const ROWS: &[Service] = &[
     Service {
         name: "mistral",
         description: "Mistral AI",
-        apis: &[Api {
-            name: "chat",
-            dialect: Dialect::Mistral,
-            path: "/chat/completions",
-            style: RequestStyle::Chat,
-        }],
+        apis: &[Api { name: "chat", dialect: Dialect::Mistral, path: "/chat/completions" }],
         base_url: "https://api.mistral.ai/v1",
         default_model: "mistral-large-latest",
         key_variables: &["MISTRAL_API_KEY"],
-        // It counts tokens without being asked.
-        quirks: Quirks { stream_options: false, effort: false, ..COMMON },
+        // It counts tokens without being asked for it.
+        quirks: Quirks { stream_options: false, effort: false, ..Quirks::COMMON },
         get_a_key: "https://console.mistral.ai/api-keys",
         ..COMPATIBLE
     },
@@ -232,8 +175,8 @@ const ROWS: &[Service] = &[
         base_url: "https://api.groq.com/openai/v1",
         default_model: "llama-3.3-70b-versatile",
         key_variables: &["GROQ_API_KEY"],
-        // It refuses the reasoning that it sends (GRQ-01).
-        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..COMMON },
+        // It refuses its own reasoning (GRQ-01).
+        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..Quirks::COMMON },
         get_a_key: "https://console.groq.com/keys",
         ..COMPATIBLE
     },
@@ -243,7 +186,7 @@ const ROWS: &[Service] = &[
         base_url: "https://api.deepseek.com/v1",
         default_model: "deepseek-chat",
         key_variables: &["DEEPSEEK_API_KEY"],
-        quirks: Quirks { effort: false, thinking_field: true, ..COMMON },
+        quirks: Quirks { effort: false, thinking_field: true, ..Quirks::COMMON },
         get_a_key: "https://platform.deepseek.com/api_keys",
         ..COMPATIBLE
     },
@@ -254,7 +197,7 @@ const ROWS: &[Service] = &[
         base_url: "https://api.x.ai/v1",
         default_model: "grok-4",
         key_variables: &["XAI_API_KEY"],
-        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..Quirks::COMMON },
         get_a_key: "https://console.x.ai",
         ..COMPATIBLE
     },
@@ -282,8 +225,8 @@ const ROWS: &[Service] = &[
         base_url: "https://api.cerebras.ai/v1",
         default_model: "llama-3.3-70b",
         key_variables: &["CEREBRAS_API_KEY"],
-        // It refuses fields that it does not know (GRQ-02).
-        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..COMMON },
+        // It refuses unknown fields (GRQ-02).
+        quirks: Quirks { max_tokens: "max_completion_tokens", replays_reasoning: false, ..Quirks::COMMON },
         get_a_key: "https://cloud.cerebras.ai",
         ..COMPATIBLE
     },
@@ -293,7 +236,7 @@ const ROWS: &[Service] = &[
         apis: &[CHAT, RESPONSES],
         auth: AuthStyle::Header("api-key"),
         key_variables: &["AZURE_OPENAI_API_KEY"],
-        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMMON },
+        quirks: Quirks { max_tokens: "max_completion_tokens", ..Quirks::COMMON },
         get_a_key: "https://portal.azure.com",
         ..COMPATIBLE
     },
@@ -317,12 +260,7 @@ const ROWS: &[Service] = &[
     Service {
         name: "ollama",
         description: "Ollama: models on this machine",
-        apis: &[Api {
-            name: "ollama",
-            dialect: Dialect::Ollama,
-            path: "/api/chat",
-            style: RequestStyle::Ollama,
-        }],
+        apis: &[Api { name: "ollama", dialect: Dialect::Ollama, path: "/api/chat" }],
         base_url: "http://localhost:11434",
         models_path: "/api/tags",
         default_model: "llama3.2",
@@ -355,7 +293,7 @@ const ROWS: &[Service] = &[
         aliases: &["llama.cpp", "llama-cpp"],
         description: "llama.cpp: a server of your own",
         base_url: "http://localhost:8080/v1",
-        // It serves one model, whatever it is called.
+        // It serves one model, under any name.
         default_model: "default",
         key_use: KeyUse::Optional,
         key_variables: &["LLAMA_API_KEY"],
@@ -364,7 +302,7 @@ const ROWS: &[Service] = &[
     },
 ];
 
-/// Any service that speaks Chat, at any address. The variable for its key is named after it.
+/// Any service that speaks Chat Completions, at any address. The variable for its key is derived from its name.
 const CUSTOM: Service = Service {
     name: "custom",
     description: "any service that speaks OpenAI Chat or Responses: give its `--base-url`",
@@ -374,30 +312,30 @@ const CUSTOM: Service = Service {
     ..COMPATIBLE
 };
 
-/// Every service that has a row.
+/// Every service in the table.
 pub fn all() -> impl Iterator<Item = &'static Service> {
     ROWS.iter().chain([&CUSTOM])
 }
 
-/// The service of a name, its aliases included.
+/// The service with a name or an alias.
 pub fn find(name: &str) -> Option<&'static Service> {
     let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
     all().find(|service| is(service.name) || service.aliases.iter().any(|alias| is(alias)))
 }
 
-/// The API that a dialect belongs to, where a service has several.
+/// The API of a dialect that a service with several APIs uses.
 pub(crate) fn api_in(dialect: Dialect) -> Option<&'static Api> {
     let mut apis = all().filter(|service| service.apis.len() > 1).flat_map(|service| service.apis);
     apis.find(|api| api.dialect == dialect)
 }
 
-/// The row for services without one.
+/// The row for services that are not in the table.
 pub fn custom() -> &'static Service {
     &CUSTOM
 }
 
 impl Service {
-    /// The environment variables that may hold its key. For a service without a row, the name of the variable is derived from its
+    /// The environment variables that may hold the key. For a service that is not in the table, the variable is derived from its
     /// name.
     pub fn variables(&self, name: &str) -> Vec<String> {
         if self.name != CUSTOM.name {
@@ -411,7 +349,7 @@ impl Service {
         vec![format!("{own}_API_KEY")]
     }
 
-    /// The API with a name; the default one without a name.
+    /// The API with a name; the default API if there is no name.
     pub fn api(&self, name: Option<&str>) -> Option<&'static Api> {
         let Some(name) = name else { return self.apis.first() };
         self.apis.iter().find(|api| api.name.eq_ignore_ascii_case(name.trim()))

@@ -1,7 +1,7 @@
-//! A provider that answers from a script, and remembers what it was asked.
+//! A provider that answers from a script, and records the requests that it gets.
 //!
-//! It is real in everything but the network: requests are sound and, if it is given a dialect, encoded; answers are streamed,
-//! can be cut, fail, or never come. No test of an agent needs more.
+//! Only the network is missing: requests are sound and, with a dialect, encoded; answers are streamed, and can be cut, fail, or
+//! never end. Tests of agents need no other provider.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +19,7 @@ use super::{BoxFuture, Endpoint, Listener, Model, Provider, ProviderError, Reque
 /// The names of the provider and its model.
 pub const NAME: &str = "scripted";
 
-/// The name by which agents of other projects know it.
+/// The name that earlier agents used for it.
 pub type MockProvider = ScriptedProvider;
 
 /// What the provider does with one request.
@@ -34,13 +34,13 @@ pub enum Step {
 /// An answer: a message, the size of its pieces, and its end.
 #[derive(Debug, Clone)]
 pub struct ScriptedAnswer {
-    /// The model's message; none if the answer is empty.
+    /// The model's message; `None` if the answer is empty.
     pub message: Option<Message>,
     /// The number of characters per piece.
     pub piece: usize,
-    /// How it ends; none if nothing more arrives until the request is dropped.
+    /// How the answer ends; `None` if nothing more arrives until the request is dropped.
     pub end: Option<End>,
-    /// Tokens.
+    /// The token counts that the provider reports.
     pub usage: Option<Usage>,
 }
 
@@ -88,7 +88,7 @@ impl Step {
         self.ending(Some(End::Cut))
     }
 
-    /// Sends the message, and then nothing until the request is dropped.
+    /// Sends the message, and then nothing more until the request is dropped.
     #[must_use]
     pub fn then_hangs(self) -> Self {
         self.ending(None)
@@ -100,7 +100,7 @@ impl Step {
         self.ending(Some(End::Failed(ReportedFault { kind: None, message: why.to_owned() })))
     }
 
-    /// Sends the message, and then this reason for stopping.
+    /// Sends the message, with this reason for stopping.
     #[must_use]
     pub fn then_stops(self, stop: StopReason) -> Self {
         self.ending(Some(End::Complete(stop)))
@@ -153,7 +153,7 @@ type Author = dyn Fn(&Request) -> Step + Send + Sync;
 pub struct ScriptedProvider {
     endpoint: Endpoint,
     script: Mutex<VecDeque<Step>>,
-    /// Writes the steps after the end of the script.
+    /// Makes the steps after the end of the script.
     otherwise: Option<Arc<Author>>,
     requests: Mutex<Vec<Request>>,
 }
@@ -170,7 +170,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ScriptedProvider {
-    /// Does these steps, one per request, and then fails.
+    /// Performs these steps, one per request. Later requests fail.
     pub fn new(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
         Self {
             endpoint: Endpoint { provider: NAME.into(), model: NAME.into(), ..Endpoint::default() },
@@ -185,12 +185,12 @@ impl ScriptedProvider {
         Self::answering(|_| Step::says("OK."))
     }
 
-    /// Answers with what a function makes of each request.
+    /// Answers each request with the step that a function returns for it.
     pub fn answering(author: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self { otherwise: Some(Arc::new(author)), ..Self::new(<[Step; 0]>::default()) }
     }
 
-    /// Has requests written in a dialect.
+    /// Encodes requests in a dialect.
     #[must_use]
     pub fn speaking(mut self, dialect: Dialect) -> Self {
         self.endpoint.dialect = Some(dialect);
@@ -215,7 +215,7 @@ impl ScriptedProvider {
         lock(&self.requests).clone()
     }
 
-    /// The messages of the last request, with one message per result; none if there was no request.
+    /// The messages of the last request, with one message per result; empty if there was no request.
     pub fn last_messages(&self) -> Vec<Message> {
         lock(&self.requests).last().map(Request::messages).unwrap_or_default()
     }
@@ -255,7 +255,7 @@ impl Provider for ScriptedProvider {
                     BlockKind::ToolCall(call) => (&call.name, Delta::Call),
                     _ => continue,
                 };
-                // The name of a tool is one piece.
+                // A call is not split into pieces.
                 let size = if block.as_call().is_some() { usize::MAX } else { answer.piece };
                 let mut rest = text;
                 while !rest.is_empty() {
@@ -263,7 +263,7 @@ impl Provider for ScriptedProvider {
                     let (piece, after) = rest.split_at(end);
                     listener(SendProgress::Delta(delta(piece.to_owned())));
                     rest = after;
-                    // As with a network, other tasks run in between.
+                    // Let other tasks run in between, as they do while a network is slow.
                     tokio::task::yield_now().await;
                 }
             }

@@ -1,6 +1,6 @@
-//! A running command: its output as it comes, its end, and the certainty that it ends.
+//! A running command: its output while it runs, its end, and the guarantee that it ends.
 //!
-//! One thread per command waits for it, so that it works in any runtime and dropping a command never blocks.
+//! One thread per command waits for it, so that any runtime can use it and dropping a command never blocks.
 
 use std::{io::Read as _, thread};
 
@@ -48,13 +48,13 @@ impl ConfinedCommand {
         starting.await.unwrap_or(Err(SandboxError::Lost))
     }
 
-    /// The next piece of output, both streams in the order in which they were written; none after the last. The command
-    /// blocks until its output is read.
+    /// The next piece of output, of both streams in the order in which they were written; `None` after the last. The command blocks
+    /// while its output is not read.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         self.output.recv().await
     }
 
-    /// Waits for the end of the command and everything it started, and discards the output that was not taken.
+    /// Waits for the end of the command and everything it started. Unread output is discarded.
     ///
     /// # Errors
     /// [`SandboxError::Lost`] if the supervising process was killed, [`SandboxError::Confine`] if there was no shell to run.
@@ -75,7 +75,7 @@ impl Drop for ConfinedCommand {
     }
 }
 
-/// Starts a command, hands its output on, and waits for its end.
+/// Starts a command, passes on its output, and waits for its end.
 fn attend(start: system::Start, started: oneshot::Sender<Result<ConfinedCommand, SandboxError>>) {
     let mut running = match start.begin() {
         Ok(running) => running,

@@ -1,6 +1,7 @@
-//! What a sandbox enforces on this machine, as a type and in plain words.
+//! The protection that a sandbox enforces on this machine, as a type and in plain words.
 //!
-//! Nothing here asks the system: `linux/trial.rs` runs a confined process that ends before its command, and reports from there.
+//! This file does not query the system: `linux/trial.rs` runs a confined process that ends before its command, and reports the
+//! result.
 
 use std::{
     ffi::OsStr,
@@ -8,15 +9,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a sandbox enforces.
+/// The protection that a sandbox enforces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confinement {
     /// Everything that [`Policy`](super::Policy) promises.
     Full,
     /// Files and network are confined, with gaps.
     Partial(Vec<Gap>),
-    /// Commands can read and write whatever this user can. Their environment is filtered and they are killed at their end or
-    /// time limit all the same.
+    /// Commands can read and write everything that this user can. Their environment is still filtered, and they are still killed at
+    /// their end or time limit.
     None {
         /// Why there is no confinement, in plain words.
         reason: String,
@@ -24,7 +25,7 @@ pub enum Confinement {
 }
 
 impl Confinement {
-    /// Whether commands reach only the files that the policy grants, with or without gaps.
+    /// Whether commands reach only the files that the policy grants, perhaps with gaps.
     #[must_use]
     pub fn confines_files(&self) -> bool {
         !matches!(self, Self::None { .. })
@@ -50,7 +51,7 @@ impl Confinement {
     }
 }
 
-/// Something that a partial confinement does not enforce. The text says what a command can do.
+/// Something that a partial confinement does not enforce. The error text describes what a command can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gap {
@@ -59,7 +60,7 @@ pub enum Gap {
         /// Why the namespaces could not be created.
         reason: String,
     },
-    /// There is no PID namespace to end with the supervisor.
+    /// There is no PID namespace that would end together with the supervisor.
     Survivors,
     /// The kernel's Landlock cannot scope signals, and there is no PID namespace.
     Signals,
@@ -74,9 +75,9 @@ pub enum Gap {
         /// Why the filter could not be installed.
         reason: String,
     },
-    /// A path in the workspace that the policy wants read-only is writable.
+    /// A path in the workspace that the policy makes read-only is writable.
     Writable(PathBuf),
-    /// A path in the workspace that the policy wants hidden is readable and writable.
+    /// A path in the workspace that the policy hides is readable and writable.
     Visible(PathBuf),
 }
 
@@ -106,7 +107,7 @@ impl fmt::Display for Gap {
 }
 
 impl Gap {
-    /// Whether this is the same gap, whatever its reason.
+    /// Whether this is the same gap, perhaps for a different reason.
     #[cfg(target_os = "linux")]
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {

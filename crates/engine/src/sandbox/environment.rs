@@ -1,6 +1,7 @@
-//! Which variables a command gets: none that holds a key, may hold one, or leads to an agent that holds keys.
+//! The environment of a command: without variables that hold a key, may hold one, or lead to an agent that holds keys.
 //!
-//! A name on the list of parts is enough to be left out. To leave out a harmless variable costs little; the caller can add it back.
+//! A name that contains one of the listed parts is left out. Leaving out a harmless variable costs little: the caller can add it
+//! back.
 
 use std::ffi::{OsStr, OsString};
 
@@ -24,10 +25,10 @@ const SECRET_PARTS: &[&str] = &[
     "LICENSE",
 ];
 
-/// Whole words of names, between underscores, that suggest a secret.
+/// Whole words in names, separated by underscores, that suggest a secret.
 const SECRET_WORDS: &[&str] = &["PAT", "PIN", "PWD", "DSN", "SID", "OTP", "MFA"];
 
-/// Beginnings of names that belong to agents, to other programs' secrets, to rejoin, or to the dynamic loader.
+/// How the names of variables begin that belong to agents, to other programs' secrets, to rejoin, or to the dynamic loader.
 const LEFT_OUT: &[&str] = &[
     "SSH_",
     "DBUS_",
@@ -79,13 +80,13 @@ const LEFT_OUT: &[&str] = &[
     "npm_config_",
 ];
 
-/// Variables that are set for each command and never taken over.
+/// Variables that each command gets set and never inherits.
 const REPLACED: &[&str] = &["HOME", "TMPDIR", "TMP", "TEMP", "TERM", "PWD", "SHLVL", "_"];
 
 /// The variables that a command may see: `variables` without everything that holds or may hold a secret.
 ///
-/// `keys` are secrets that the caller knows; a variable whose value contains one of them is left out whatever its name is. So is an
-/// address with a password in it. `HOME`, `TMPDIR` and `TERM` are left out because each command gets its own.
+/// `keys` are secrets that the caller knows: a variable whose value contains one of them is left out, whatever its name. An address
+/// with a password in it is left out, too. `HOME`, `TMPDIR` and `TERM` are left out because each command gets its own.
 #[must_use]
 pub fn without_secrets(
     variables: impl IntoIterator<Item = (OsString, OsString)>,

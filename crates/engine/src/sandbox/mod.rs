@@ -1,9 +1,9 @@
 //! Runs shell commands confined to a workspace: what they can read, write, reach and leave behind.
 //!
-//! [`init`] comes first in `main`: the confinement is applied by further processes of the same program, which `init` turns into
+//! [`init`] must come first in `main`: further processes of the same program apply the confinement, and `init` turns them into
 //! helpers. [`Sandbox::new`] finds out what this machine can enforce; [`Sandbox::spawn`] runs a command. `linux/` is the real
-//! sandbox, and `plain.rs` what other systems get. `docs/security.md` says what is promised. Nothing here decides which commands
-//! may run, or asks a person.
+//! sandbox, `plain.rs` the substitute on other systems. `docs/security.md` lists the promises. This module does not decide which
+//! commands may run, and asks no person.
 
 mod command;
 mod confinement;
@@ -34,30 +34,31 @@ pub use partner::ConfinedPartner;
 #[cfg(not(target_os = "linux"))]
 use plain as system;
 
-/// Whether `init` was called in this process. A program that does not call it would run its own `main` again as the helper, so it
-/// is refused. The one global of this room: it says something about the process, and only `main` can set it.
+/// Whether `init` was called in this process. If it was not, no sandbox is made, because the helper would run the program's own
+/// `main` again. It is the only global here: it describes the process, and only `main` can set it.
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// Makes this program able to run confined commands. Call it first in `main`, before any thread starts.
 ///
-/// The sandbox starts this program again as its helper. In such a process this function does the helper's work and never returns;
-/// in every other it returns at once.
+/// The sandbox starts this program again as its helper. In a helper process this function does the helper's work and never returns;
+/// otherwise it returns at once.
 pub fn init() {
     #[cfg(target_os = "linux")]
     linux::become_helper_if_asked();
     INITIALISED.store(true, Ordering::Relaxed);
 }
 
-/// What git obeys in its folder: programs that it runs, settings that name some, and files that lead to other settings.
+/// The files in git's folder that git obeys: programs that it runs, settings that name programs, and files that lead to other
+/// settings.
 const GIT_OBEYS: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
 
-/// How deep the repositories of submodules are looked for in `.git/modules`. A slash in the name of a submodule is a folder.
+/// How deep `.git/modules` is searched for repositories of submodules: a slash in a submodule's name makes another level.
 const SUBMODULE_DEPTH: usize = 6;
 
-/// What commands of a sandbox may do.
+/// The rules for the commands of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// The folder that commands work in, and the only one of the user's folders that they can read and change.
+    /// The folder that commands work in. Of the user's folders, it is the only one that they can read and change.
     pub workspace: PathBuf,
     /// Whether commands can change the workspace.
     pub access: WorkspaceAccess,
@@ -68,8 +69,8 @@ pub struct Policy {
     pub read: Vec<PathBuf>,
     /// Paths inside the workspace that commands can read but not change, absolute or relative to the workspace.
     pub read_only: Vec<PathBuf>,
-    /// Paths inside the workspace that commands can neither read nor change, such as a store. Those that do not exist when a
-    /// command starts are not kept from being created.
+    /// Paths inside the workspace that commands can neither read nor change, such as a store. A path that does not exist when a
+    /// command starts can still be created.
     pub hidden: Vec<PathBuf>,
     /// Whether commands reach the network.
     pub network: Network,
@@ -79,14 +80,14 @@ pub struct Policy {
     pub temporary: PathBuf,
     /// The shell that runs the commands.
     pub shell: PathBuf,
-    /// The barriers that are tried. For tests: each one alone has to hold.
+    /// The barriers to use. Tests switch some off, because each must hold alone.
     #[doc(hidden)]
     pub barriers: Barriers,
 }
 
 impl Policy {
-    /// A policy for a workspace: no network and no variables. Git's hooks and settings are read-only, also in submodules, because git
-    /// runs what they say outside the sandbox.
+    /// A policy for a workspace: no network and no variables. Git's hooks and settings are read-only, also in submodules, because
+    /// git runs the programs they name outside the sandbox.
     #[must_use]
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         let bash = Path::new("/bin/bash");
@@ -122,11 +123,12 @@ pub enum Network {
     /// No socket can be created, except pairs that connect the processes of a command with each other.
     #[default]
     None,
-    /// TCP, UDP and names, on every interface. Unix sockets stay closed: behind them are Docker, SSH agents and D-Bus.
+    /// TCP, UDP and name resolution, on every interface. Unix sockets stay closed, because Docker, SSH agents and D-Bus listen on
+    /// them.
     Allowed,
 }
 
-/// The barriers that a sandbox tries to put up.
+/// The barriers that a sandbox tries to use.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Barriers {
@@ -142,12 +144,12 @@ impl Default for Barriers {
     }
 }
 
-/// How long a command may run, and how many processes it may have.
+/// The limits of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLimits {
     /// The time after which the command is killed with all its children.
     pub time: Duration,
-    /// The number of processes and threads at which the command is killed. It is counted about fifty times per second.
+    /// The number of processes and threads at which the command is killed. They are counted about fifty times per second.
     pub processes: u32,
 }
 
@@ -161,7 +163,7 @@ impl Default for CommandLimits {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The program has not called [`init`]; its `main` has to begin with it.
+    /// The program did not call [`init`]; its `main` must begin with it.
     #[error(
         "this program cannot run confined commands: its `main` does not begin with `rejoin::sandbox::init()`"
     )]
@@ -174,7 +176,7 @@ pub enum SandboxError {
         /// Why commands cannot be confined to it.
         reason: String,
     },
-    /// A path of the policy lies outside the workspace, or is the workspace itself.
+    /// A path of the policy is outside the workspace, or is the workspace itself.
     #[error("{} is not inside the workspace", path.display())]
     Outside {
         /// The path, from [`Policy::hidden`] or [`Policy::read_only`].
@@ -183,7 +185,7 @@ pub enum SandboxError {
     /// The helper process could not be started.
     #[error("the helper process of the sandbox cannot be started")]
     Start(#[source] io::Error),
-    /// The confinement that worked when the sandbox was made does not work any more, or the shell cannot be run. No command ran.
+    /// A confinement that worked when the sandbox was made no longer works, or the shell cannot be run. No command ran.
     #[error("the command cannot be confined: {0}")]
     Confine(String),
     /// The supervising process ended without a report. Its command was killed with it, unless the sandbox reported
@@ -201,11 +203,11 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Prepares a sandbox and finds out what can be enforced, by confining a process that runs nothing. Blocks for some
-    /// hundredths of a second.
+    /// Prepares a sandbox and finds out what can be enforced, by confining a process that runs nothing. Blocks for some hundredths
+    /// of a second.
     ///
     /// # Errors
-    /// If the program has not called [`init`], or the policy cannot be used. A machine without a sandbox is not an error: see
+    /// If the program did not call [`init`], or the policy cannot be used. A machine without a sandbox is not an error: see
     /// [`Sandbox::confinement`].
     pub fn new(policy: Policy) -> Result<Self, SandboxError> {
         if !INITIALISED.load(Ordering::Relaxed) {
@@ -228,7 +230,7 @@ impl Sandbox {
         probe().unwrap_or_else(|why| Confinement::None { reason: with_causes(&why) })
     }
 
-    /// What is enforced for the commands of this sandbox. A command for which less could be enforced does not run.
+    /// The protection that is enforced for the commands of this sandbox. If less could be enforced for a command, it does not run.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
         &self.confinement
@@ -240,8 +242,8 @@ impl Sandbox {
         &self.policy
     }
 
-    /// Runs a shell command in the workspace, with both output streams in one pipe and nothing to read. Needs no particular
-    /// runtime: a thread does the waiting.
+    /// Runs a shell command in the workspace, with both output streams in one pipe and an empty input. It works in any runtime,
+    /// because a thread waits for the command.
     ///
     /// # Errors
     /// If the command was not started.
@@ -256,8 +258,8 @@ impl Sandbox {
         .await
     }
 
-    /// Starts a program that the caller talks with: what it reads and writes is one stream, what it complains about another. It
-    /// runs until it ends or is dropped. Needs a tokio runtime with input and output.
+    /// Starts a program to exchange messages with: one stream for its input and output, another for its errors. It runs until it
+    /// ends or is dropped. Needs a tokio runtime with I/O enabled.
     ///
     /// # Errors
     /// If the program was not started.
@@ -271,7 +273,7 @@ impl Sandbox {
     }
 }
 
-/// A word that a shell does not change.
+/// A word, quoted so that a shell does not change it.
 #[cfg(unix)]
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -302,7 +304,7 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
         policy.access = WorkspaceAccess::Write;
     }
     if policy.access == WorkspaceAccess::Read {
-        // What cannot be changed needs no further protection.
+        // Paths that cannot be changed anyway need no further protection.
         policy.read_only.retain(|path| policy.write.iter().any(|writable| path.starts_with(writable)));
     } else {
         policy.write.retain(|path| !path.starts_with(&workspace));
@@ -314,7 +316,7 @@ fn resolved(mut policy: Policy) -> Result<Policy, SandboxError> {
     Ok(policy)
 }
 
-/// Adds the hooks and settings of submodules that exist. `git status` in the repository runs them, too.
+/// Adds the hooks and settings of existing submodules: `git status` in the repository runs them, too.
 fn submodules(folder: &Path, depth: usize, read_only: &mut Vec<PathBuf>) {
     if depth == 0 {
         return;
@@ -331,7 +333,7 @@ fn submodules(folder: &Path, depth: usize, read_only: &mut Vec<PathBuf>) {
     }
 }
 
-/// The paths to grant for a list of the policy: devices and processes never, and the root as what is in it.
+/// The paths to grant for a list of the policy: never devices or processes, and for the root its contents.
 fn existing(paths: &[PathBuf]) -> Vec<PathBuf> {
     let entries = |path: PathBuf| -> Vec<PathBuf> {
         match path.parent() {
@@ -344,11 +346,11 @@ fn existing(paths: &[PathBuf]) -> Vec<PathBuf> {
     existing.flat_map(entries).filter_map(|path| path.canonicalize().ok()).filter(granted).collect()
 }
 
-/// The path to protect for a path of the policy: itself, or the first link or file on the way to it, because replacing that replaces
-/// everything behind it.
+/// The path to protect for one of the policy's paths: the path itself, or the first link or file on the way to it, because
+/// replacing that would replace everything behind it.
 fn protected(workspace: &Path, path: &Path) -> Result<PathBuf, SandboxError> {
     let full = workspace.join(path);
-    // The last part stays as it is: a link there is protected, not followed.
+    // The last part is not resolved: if it is a link, the link itself is protected.
     let full = match (full.parent().map(Path::canonicalize), full.file_name()) {
         (Some(Ok(parent)), Some(name)) if !full.starts_with(workspace) => parent.join(name),
         _ => full,
@@ -368,7 +370,7 @@ fn protected(workspace: &Path, path: &Path) -> Result<PathBuf, SandboxError> {
     Ok(if full.starts_with(&place) && place.symlink_metadata().is_ok() { place } else { full })
 }
 
-/// An error and what caused it, in one line.
+/// An error and its causes, on one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

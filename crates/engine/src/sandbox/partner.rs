@@ -1,4 +1,4 @@
-//! A confined program that rejoin talks with: a stream to it and from it, its complaints, and its end.
+//! A confined program that exchanges messages with rejoin: its stream, its errors, and its end.
 
 use std::{io, os::fd::OwnedFd, os::unix::net::UnixStream as Socket, thread};
 
@@ -9,13 +9,13 @@ use tokio::{
 
 use super::{CommandExit, SandboxError, system};
 
-/// A program that runs until it ends, or until this is dropped. Dropping it ends the program and all its children: on Linux, it has a
-/// moment after the end of its input, and another after SIGTERM. No caller waits for that.
+/// A program that runs until it ends, or until this value is dropped. Dropping it ends the program and all its children: on Linux,
+/// it has a moment after the end of its input, and another one after SIGTERM. The caller does not wait for that.
 #[derive(Debug)]
 pub struct ConfinedPartner {
-    /// What the program reads and writes; none once it was taken.
+    /// The program's input and output; `None` once it was taken.
     pub stream: Option<UnixStream>,
-    /// What the program writes to its standard error; none once it was taken.
+    /// The program's standard error; `None` once it was taken.
     pub errors: Option<pipe::Receiver>,
     exit: oneshot::Receiver<Result<CommandExit, SandboxError>>,
     control: system::Control,
@@ -56,7 +56,7 @@ impl Drop for ConfinedPartner {
     }
 }
 
-/// What the caller gets of a program that was started.
+/// The parts of a started program that the caller needs.
 type Started = (system::Control, oneshot::Receiver<Result<CommandExit, SandboxError>>);
 
 /// Starts a program and waits for its end.

@@ -1,5 +1,5 @@
-//! Commands on systems without a sandbox: with their own process group and a filtered environment, and killed as a group at their
-//! end or time limit. Nothing else is confined, and [`Confinement::None`] says so.
+//! Commands on systems without a sandbox. They have their own process group and a filtered environment, and the group is killed at
+//! the end of the command or at its time limit. Nothing else is confined, which [`Confinement::None`] reports.
 
 use std::{
     io::{self, PipeReader},
@@ -14,13 +14,13 @@ use std::{
 
 use super::{CommandExit, CommandLimits, Confinement, Policy, SandboxError, private::PrivateFolder};
 
-/// How often the end of a command is looked for.
+/// How often to check whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a partner may take to end by itself once its input has ended, and once more after it was asked to.
+/// How long a partner may take to end by itself after its input has ended, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// There is nothing to choose.
+/// Empty, because there is only one mode here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mode;
 
@@ -30,13 +30,13 @@ pub fn trial(_: &Policy) -> Result<(Mode, Confinement), SandboxError> {
     Ok((Mode, Confinement::None { reason }))
 }
 
-/// A command that is about to be started.
+/// A command to be started.
 #[derive(Debug)]
 pub(super) struct Start {
     policy: Policy,
     command: String,
     limits: CommandLimits,
-    /// Standard input, output and errors of the command, if rejoin does not just read a pipe.
+    /// Standard input, output and errors of the command; `None` if rejoin reads one pipe.
     streams: Option<[Stdio; 3]>,
 }
 
@@ -45,7 +45,7 @@ impl Start {
         Self { policy: policy.clone(), command: command.to_owned(), limits, streams: None }
     }
 
-    /// Has the command read from and write to this stream, and complain into this pipe.
+    /// Uses this stream for the command's input and output, and this pipe for its errors.
     #[cfg(unix)]
     pub fn with_streams(mut self, stream: std::os::unix::net::UnixStream, errors: io::PipeWriter) -> Self {
         use std::os::fd::OwnedFd;
@@ -59,10 +59,10 @@ impl Start {
         let folder = PrivateFolder::create(&self.policy.temporary).map_err(SandboxError::Start)?;
         let is_partner = self.streams.is_some();
         let (output, child) = self.run(&folder).map_err(SandboxError::Start)?;
-        let ended = Arc::new(Ended::default());
+        let ended = Arc::new(EndFlag::default());
         let watcher = Arc::clone(&ended);
         let limits = self.limits;
-        // The group ends with the shell even while the caller takes no output, and its output ends with the group.
+        // The group ends with the shell even if the caller does not read the output, and the output ends with the group.
         let exit = thread::spawn(move || watch(child, limits, is_partner, &watcher));
         Ok(RunningCommand { output, ended, exit, _folder: folder })
     }
@@ -106,13 +106,13 @@ fn shell(_: &Policy, text: &str) -> Command {
 }
 
 #[derive(Debug, Default)]
-struct Ended(AtomicBool);
+struct EndFlag(AtomicBool);
 
 fn watch(
     mut child: Child,
     limits: CommandLimits,
     is_partner: bool,
-    ended: &Ended,
+    ended: &EndFlag,
 ) -> io::Result<CommandExit> {
     #[cfg(not(unix))]
     let _ = is_partner;
@@ -143,7 +143,7 @@ fn watch(
     Ok(exit)
 }
 
-/// Lets a partner end in its own way. Its input ends with rejoin's end of the stream; if that is not enough, SIGTERM asks it.
+/// Lets a partner end by itself. Closing rejoin's end of the stream ends its input; if it keeps running, it gets SIGTERM.
 #[cfg(unix)]
 fn stop_gracefully(child: &mut Child) -> io::Result<()> {
     for asks in [true, false] {
@@ -180,7 +180,7 @@ fn exit_of(status: std::process::ExitStatus) -> CommandExit {
 #[derive(Debug)]
 pub(super) struct RunningCommand {
     output: PipeReader,
-    ended: Arc<Ended>,
+    ended: Arc<EndFlag>,
     exit: thread::JoinHandle<io::Result<CommandExit>>,
     _folder: PrivateFolder,
 }
@@ -199,9 +199,9 @@ impl RunningCommand {
     }
 }
 
-/// Has the command killed.
+/// A handle to kill the command.
 #[derive(Debug)]
-pub(super) struct Control(Arc<Ended>);
+pub(super) struct Control(Arc<EndFlag>);
 
 impl Control {
     pub fn close(&self) {

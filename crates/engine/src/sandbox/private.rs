@@ -1,7 +1,8 @@
-//! The private temporary folder of a command: made with an unguessable name for its owner alone, and removed whatever is in it.
+//! The private temporary folder of a command. It has an unguessable name, only its owner can use it, and it is removed with all its
+//! contents.
 //!
 //! rejoin and the supervisor both hold a shared lock on it, and each removes it if the other was killed. If both were killed, the
-//! next sandbox finds it without a lock and removes it.
+//! next sandbox finds it unlocked and removes it.
 
 use std::{
     fs::{self, File},
@@ -10,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-/// How the name of a folder begins. 16 random hexadecimal digits follow.
+/// The beginning of a folder's name. 16 random hexadecimal digits follow.
 const PREFIX: &str = "rejoin-";
 
-/// How old a folder must be to count as left behind: it is created a moment before it is locked.
+/// How old an unlocked folder must be to count as abandoned: a folder is created a moment before it is locked.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// The most names that are looked at for folders that were left behind.
+/// The most names that are examined in the search for abandoned folders.
 const NAMES: usize = 10_000;
 
 /// A folder that is removed when this is dropped.
@@ -50,7 +51,7 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Marks a folder as in use until the handle is dropped or the process ends, however it ends.
+/// Marks a folder as in use until the handle is dropped or the process ends, even by a kill.
 pub fn hold(folder: &Path) -> Option<File> {
     let handle = File::open(folder).ok()?;
     handle.try_lock_shared().ok()?;
@@ -79,7 +80,7 @@ fn remove_abandoned_after(parent: &Path, settled: Duration) {
     }
 }
 
-/// Locks a folder, if it belongs to this user alone, is old enough, and no process holds it.
+/// Locks a folder if it belongs to this user alone, is old enough, and is not locked by any process.
 #[cfg(unix)]
 fn lock_if_abandoned(folder: &Path, settled: Duration) -> Option<File> {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -91,12 +92,12 @@ fn lock_if_abandoned(folder: &Path, settled: Duration) -> Option<File> {
     (is_private && is_settled && handle.try_lock().is_ok()).then_some(handle)
 }
 
-/// Removes a folder with everything in it, and follows no link. What cannot be removed stays.
+/// Removes a folder with everything in it, without following links. Anything that cannot be removed stays.
 pub fn remove(folder: &Path) {
     if fs::remove_dir_all(folder).is_ok() || !folder.exists() {
         return;
     }
-    // A command can take away its own right to change a folder.
+    // A command can remove its own right to change a folder.
     make_writable(folder);
     let _ = fs::remove_dir_all(folder);
 }
@@ -106,7 +107,7 @@ fn make_writable(folder: &Path) {
     {
         use std::os::unix::fs::PermissionsExt as _;
         let mode = fs::Permissions::from_mode(0o700);
-        // Nothing runs any more that could swap the folder for a link.
+        // No process is left that could replace the folder by a link.
         if fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
             let _ = fs::set_permissions(folder, mode);
         }
@@ -156,7 +157,7 @@ mod tests {
             assert!(at(name).symlink_metadata().is_ok(), "{name}");
         }
         assert!(used.path().exists(), "a folder in use");
-        // The supervisor still works when rejoin was killed.
+        // The supervisor still runs although rejoin was killed.
         let (path, supervisor) = (used.path().to_owned(), hold(used.path()).unwrap());
         std::mem::forget(used);
         remove_abandoned_after(parent.path(), Duration::ZERO);

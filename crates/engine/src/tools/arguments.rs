@@ -1,24 +1,24 @@
-//! The arguments of a built-in tool: each is read by name and type, and an error tells the model which one is wrong and what it
-//! takes. Arguments that a tool does not know are errors too, because a model that passes one expects it to matter.
+//! The arguments of a built-in tool. Each is read by name and type, and an error tells the model which argument is wrong and which
+//! values it takes. Unknown arguments are errors, too, because a model that passes one expects an effect.
 
 use rejoin_record::content::Confidence;
 use serde_json::{Map, Value};
 
-/// The most bytes of arguments that are parsed. A file to be written is among them.
+/// The most bytes of arguments that are parsed. They may include a whole file to write.
 const ARGUMENTS: usize = 32 * 1024 * 1024;
-/// The most bytes of a path: as many as Linux takes.
+/// The most bytes of a path, the same as Linux allows.
 const PATH: usize = 4096;
 
 /// The arguments of one call.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct CallArguments {
     fields: Map<String, Value>,
-    /// Where the fields are, for errors: `edits[2].`, or nothing.
+    /// The position of the fields, for errors: `edits[2].`, or empty.
     at: String,
 }
 
-impl Given {
-    /// Parses the arguments of a tool that knows these names.
+impl CallArguments {
+    /// Parses the arguments of a tool that takes these names.
     pub(super) fn parse(arguments: &str, known: &[&str]) -> Result<Self, String> {
         if arguments.len() > ARGUMENTS {
             return Err(format!(
@@ -46,7 +46,7 @@ impl Given {
         Ok(Self { fields, at })
     }
 
-    /// An argument that was passed. `null` counts as absent: some models write it for what they leave out.
+    /// An argument that was passed. `null` counts as absent, because some models write it for arguments that they leave out.
     fn take(&mut self, name: &str) -> Option<Value> {
         self.fields.remove(name).filter(|value| !value.is_null())
     }
@@ -55,7 +55,7 @@ impl Given {
         format!("`{}{name}` must be {wanted}, not {}", self.at, kind(value))
     }
 
-    /// A text, if it was passed.
+    /// A text; `None` if it was not passed.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.take(name) {
             None => Ok(None),
@@ -98,7 +98,7 @@ impl Given {
         self.path()
     }
 
-    /// A whole number in a range, if it was passed.
+    /// A whole number in a range; `None` if it was not passed.
     pub(super) fn number(&mut self, name: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let wanted = match most {
@@ -118,7 +118,7 @@ impl Given {
         }
     }
 
-    /// How sure the model is of a change, if it says so.
+    /// The model's confidence in a change; `None` if it was not passed.
     pub(super) fn confidence(&mut self) -> Result<Option<Confidence>, String> {
         let (name, wanted) = ("confidence", "a number from 0 to 1");
         let Some(value) = self.take(name) else { return Ok(None) };
@@ -129,7 +129,7 @@ impl Given {
         }
     }
 
-    /// Yes or no; no if it was not passed.
+    /// A boolean; false if it was not passed.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, String> {
         match self.take(name) {
             None => Ok(false),
@@ -138,7 +138,7 @@ impl Given {
         }
     }
 
-    /// A list of objects that know these names, with at least one of them.
+    /// A list of objects that take these names. It must have at least one object.
     pub(super) fn objects(&mut self, name: &str, most: usize, known: &[&str]) -> Result<Vec<Self>, String> {
         let items = match self.take(name) {
             None => return Err(format!("`{}{name}` is missing: it must be a list", self.at)),
@@ -153,7 +153,7 @@ impl Given {
     }
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_argument_and_what_it_takes() {
-        let parse = |json: &str| Given::parse(json, &["path", "from", "all", "edits"]);
+        let parse = |json: &str| CallArguments::parse(json, &["path", "from", "all", "edits"]);
         for (json, why) in [
             ("[]", "the arguments must be an object, not a list"),
             ("{", "the arguments are not JSON: EOF while parsing an object at line 1 column 1"),
@@ -200,7 +200,7 @@ mod tests {
         ] {
             assert_eq!(parse(json).unwrap().number("from", 1, 9), number.map_err(String::from), "{json}");
         }
-        let confidence = |json: &str| Given::parse(json, &["confidence"]).unwrap().confidence();
+        let confidence = |json: &str| CallArguments::parse(json, &["confidence"]).unwrap().confidence();
         assert_eq!(confidence(r#"{"confidence":0.85}"#), Ok(Confidence::new(0.85)));
         assert_eq!(confidence(r#"{"confidence":1}"#), Ok(Confidence::new(1.0)));
         assert_eq!(confidence(r#"{"confidence":null}"#), Ok(None));

@@ -12,7 +12,7 @@ pub struct Calculate;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"expression":{"type":"string","description":"such as (2+3)*4^2, with + - * / % ^ and parentheses"}},"required":["expression"],"additionalProperties":false}"#;
 
-/// The deepest nesting of parentheses and signs.
+/// The deepest nesting of parentheses and signs, which bounds the recursion.
 const DEPTH: usize = 64;
 
 impl Tool for Calculate {
@@ -44,10 +44,10 @@ fn number(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         format!("{value:.0}").replace("-0", if value == 0.0 { "0" } else { "-0" })
     } else {
-        // Few enough digits to hide the rounding of binary fractions.
+        // Twelve decimal places hide the rounding of binary fractions.
         let text = format!("{value:.12}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
-        // A fixed number of decimal places would show too few digits of a small number.
+        // For a small number, a fixed number of decimal places would show too few significant digits.
         let rounded: f64 = format!("{value:.11e}").parse().unwrap_or(value);
         if value.abs() < 1e-3 { format!("{rounded:e}") } else { text.to_owned() }
     }
@@ -60,7 +60,7 @@ pub enum SumError {
     #[error("division by zero")]
     DivisionByZero,
     /// The result is infinite, or undefined.
-    #[error("the result is no number")]
+    #[error("the result is not a number")]
     NoNumber,
     /// It is not an expression.
     #[error("{0}")]

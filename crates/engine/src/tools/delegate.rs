@@ -1,4 +1,4 @@
-//! `delegate`: hands a task to another conversation, and returns its last words.
+//! `delegate`: hands a task to another conversation, and returns its final answer.
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "delegate";
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"task":{"type":"string","description":"what to do, with everything that must be known: the other conversation sees nothing else"},"tools":{"type":"array","items":{"type":"string"},"description":"the names of the tools that may be used; all of yours if absent"}},"required":["task"],"additionalProperties":false}"#;
 
-/// Hands a task to another conversation with the same model.
+/// Hands a task to another conversation, with the same model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delegate;
 
@@ -41,7 +41,7 @@ impl Tool for Delegate {
     }
 }
 
-/// The task, and the tools that may be used.
+/// The arguments of a call: the task, and the tools that it may use.
 fn given(arguments: &str) -> Result<(String, Option<Vec<String>>), ToolOutput> {
     let arguments = ToolArguments::parse(arguments)?;
     let task = arguments.string("task")?.to_owned();

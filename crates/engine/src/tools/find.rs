@@ -1,18 +1,18 @@
-//! `find`: files and folders by a glob.
+//! `find`: finds files and folders by a glob.
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
     Tool, ToolOutput,
-    arguments::Given,
+    arguments::CallArguments,
     beneath::EntryKind,
     walk::{Glob, PATTERN, SEARCH_TIME, Start},
-    work::{Until, grouped, shown},
+    work::{WorkLimit, grouped, shown},
     workspace::{Workspace, in_a_workspace, plan_and_run_reading},
 };
 
-/// The most paths that are shown.
+/// The most paths in a result.
 const SHOWN: usize = 1_000;
 
 /// Finds files and folders by name.
@@ -22,8 +22,8 @@ pub struct Find(Workspace);
 in_a_workspace!(Find, "Finds files");
 
 impl Find {
-    fn find(&self, arguments: &str, until: &Until) -> Result<String, String> {
-        let mut given = Given::parse(arguments, &["pattern", "path"])?;
+    fn find(&self, arguments: &str, until: &WorkLimit) -> Result<String, String> {
+        let mut given = CallArguments::parse(arguments, &["pattern", "path"])?;
         let path = given.path_or_here()?;
         let pattern = given.short("pattern", PATTERN)?.filter(|pattern| !pattern.is_empty());
         let pattern =
@@ -44,7 +44,7 @@ impl Find {
             let end = if met.entry.kind == EntryKind::Folder { "/" } else { "" };
             found.push(format!("{}{end}", shown(met.path)));
         })?;
-        // The walk goes into a folder before it goes on beside it; a list sorted as a whole is easier to search.
+        // The walk descends into a folder before its siblings; sort the whole list, which is easier to search.
         found.sort();
         if found.is_empty() {
             found.push(String::from("[nothing found; files that .gitignore names are not searched]"));
@@ -67,7 +67,7 @@ impl Tool for Find {
         ToolDeclaration::function("find", description, Raw::new(schema))
     }
 
-    plan_and_run_reading!(|tool: &Find, arguments: &str, until: &Until| tool
+    plan_and_run_reading!(|tool: &Find, arguments: &str, until: &WorkLimit| tool
         .find(arguments, until)
         .map(ToolOutput::of));
 }

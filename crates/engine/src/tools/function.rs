@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{Plan, PlannedChange, RunningCall, Tool, ToolOutput};
 use crate::provider::BoxFuture;
 
-/// The arguments of a call: a JSON value for use, and beside it the exact text that the model wrote.
+/// The arguments of a call: a JSON value, and the exact text that the model wrote.
 ///
-/// A value holds less than the text: only the last of several fields with the same name, and numbers beyond 64 bits lose digits. A
-/// tool that needs more reads [`ToolArguments::text`].
+/// The value holds less than the text: of several fields with the same name only the last, and numbers beyond 64 bits lose digits.
+/// A tool that needs more reads [`ToolArguments::text`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolArguments {
     text: String,
@@ -20,10 +20,10 @@ pub struct ToolArguments {
 }
 
 impl ToolArguments {
-    /// Reads arguments as a model wrote them. Blank text means no arguments, `{}`.
+    /// Parses arguments that a model wrote. Blank text means no arguments, `{}`.
     ///
     /// # Errors
-    /// If the text is not JSON, or nested deeper than a value may be.
+    /// If the text is not JSON, or is nested too deeply.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let json = if text.trim().is_empty() { "{}" } else { text };
         Ok(Self { value: serde_json::from_str(json)?, text: text.to_owned() })
@@ -47,14 +47,14 @@ impl ToolArguments {
     /// One argument as text.
     ///
     /// # Errors
-    /// A result that tells the model what is missing, if the argument is absent or is no string.
+    /// If the argument is absent or is not a string: a result that tells the model so.
     pub fn string(&self, name: &str) -> Result<&str, ToolOutput> {
         let found = self.get(name).and_then(Value::as_str);
         found.ok_or_else(|| ToolOutput::error(format!("`{name}` is missing: it must be a string")))
     }
 }
 
-/// One argument, `null` if the model did not pass it.
+/// One argument; `null` if the model did not pass it.
 impl Index<&str> for ToolArguments {
     type Output = Value;
 
@@ -84,16 +84,16 @@ impl Index<&str> for ToolArguments {
 pub struct FunctionTool {
     declaration: ToolDeclaration,
     run: Box<dyn Fn(ToolArguments) -> BoxFuture<'static, ToolOutput> + Send + Sync>,
-    /// What a person is shown before a call runs; none if calls only read.
+    /// The text that a person sees before a call runs; `None` if calls only read.
     preview: Option<Preview>,
 }
 
-/// Says what a call would do.
+/// Describes the effect of a call.
 type Preview = Box<dyn Fn(&ToolArguments) -> String + Send + Sync>;
 
 impl FunctionTool {
-    /// A tool with a name, a description for the model, a JSON schema of its parameters, and what it does. An error is shown to the
-    /// model as a failed result. Its calls run at once and beside each other; for a tool that changes something, add
+    /// A tool with a name, a description for the model, a JSON schema of its parameters, and a function that runs a call. The model
+    /// gets an error as a failed result. Calls run at once and in parallel; for a tool that changes something, add
     /// [`FunctionTool::asking`].
     pub fn new<F, T>(
         name: &str,
@@ -120,8 +120,8 @@ impl FunctionTool {
         }
     }
 
-    /// Asks for approval before each call, unless a rule allows it, and runs the calls one after another. `preview` says what a call
-    /// would do, in words for the person who decides.
+    /// Asks for approval before each call, unless a rule allows it, and runs the calls one after another. `preview` describes the
+    /// effect of a call to the person who decides.
     #[must_use]
     pub fn asking(mut self, preview: impl Fn(&ToolArguments) -> String + Send + Sync + 'static) -> Self {
         self.preview = Some(Box::new(preview));
@@ -129,7 +129,7 @@ impl FunctionTool {
     }
 }
 
-/// The result of a call whose arguments are no JSON.
+/// The result of a call whose arguments are not JSON.
 fn unreadable(why: &serde_json::Error) -> ToolOutput {
     ToolOutput::error(format!("the arguments cannot be read: {why}; the tool was not run"))
 }

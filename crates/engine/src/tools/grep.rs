@@ -1,7 +1,7 @@
-//! `grep`: lines that match a regular expression, found by ripgrep's searcher.
+//! `grep`: finds lines that match a regular expression, with ripgrep's searcher.
 //!
-//! Binary files are skipped by ripgrep's rule: a NUL byte ends the search of a file. Here nothing of such a file is shown, so that
-//! the result does not depend on where the byte is.
+//! Binary files are skipped by ripgrep's rule: a NUL byte ends the search of a file. Nothing of such a file is shown, so that the
+//! result does not depend on the position of that byte.
 
 use std::io::{self, Read};
 
@@ -15,25 +15,25 @@ use rejoin_record::Raw;
 
 use super::{
     Tool, ToolOutput,
-    arguments::Given,
+    arguments::CallArguments,
     beneath::{EntryKind, Opened},
     change::counted,
-    walk::{Ended, Glob, PATTERN, SEARCH_TIME, Start},
-    work::{Until, grouped, shown},
+    walk::{Glob, PATTERN, SEARCH_TIME, Start, WalkEnd},
+    work::{WorkLimit, grouped, shown},
     workspace::{Workspace, in_a_workspace, plan_and_run_reading},
 };
 
-/// The most matching lines that are shown, and the most bytes of all lines.
+/// The most matching lines in a result, and the most bytes of all lines.
 const MATCHES: u64 = 500;
 const SHOWN: usize = 64 * 1024;
 /// The most lines of context on each side.
 const CONTEXT: u64 = 20;
-/// The most characters that are shown of a line, and those before its match.
+/// The most characters of a line in a result, and how many of them come before its match.
 const LINE: usize = 400;
 const BEFORE: usize = 100;
-/// The most memory of a search, which must hold the longest line of a file and its context.
+/// The memory limit of a search, in bytes. It must hold the longest line of a file with its context.
 const HEAP: usize = 32 * 1024 * 1024;
-/// The most memory of a compiled expression.
+/// The memory limit of a compiled expression, in bytes.
 const EXPRESSION: usize = 16 * 1024 * 1024;
 
 /// Searches the text of files.
@@ -43,8 +43,8 @@ pub struct Grep(Workspace);
 in_a_workspace!(Grep, "Searches files");
 
 impl Grep {
-    fn grep(&self, arguments: &str, until: &Until) -> Result<String, String> {
-        let mut given = Given::parse(arguments, &["pattern", "path", "glob", "context"])?;
+    fn grep(&self, arguments: &str, until: &WorkLimit) -> Result<String, String> {
+        let mut given = CallArguments::parse(arguments, &["pattern", "path", "glob", "context"])?;
         let path = given.path_or_here()?;
         let pattern = given.short("pattern", PATTERN)?.filter(|pattern| !pattern.is_empty());
         let pattern = pattern.ok_or("`pattern` is missing: it must be a regular expression")?;
@@ -55,10 +55,10 @@ impl Grep {
         let mut search = Search::new(&matcher, usize::try_from(context).unwrap_or(0), &until);
         let ended = match self.0.start(&path)? {
             Start::File(path, opened) => {
-                if search.file(&path, opened) == Searched::Binary {
+                if search.file(&path, opened) == SearchOutcome::Binary {
                     return Err(format!("`{path}` is a binary file, which grep does not search"));
                 }
-                Ended { early: until.is_over(), skipped: 0 }
+                WalkEnd { early: until.is_over(), skipped: 0 }
             }
             Start::Folder(start) => self.0.walk(&start, &until, &mut |met, hidden| {
                 let wanted =
@@ -74,12 +74,12 @@ impl Grep {
     }
 }
 
-/// A regular expression, or an error that shows where it is wrong.
+/// Compiles a regular expression. An error shows the position of the fault.
 fn compile(pattern: &str) -> Result<RegexMatcher, String> {
     let wrong = |why: String| {
         format!("`pattern` cannot be searched for; write `\\` before a sign that is meant literally. {why}")
     };
-    // The matcher wraps the pattern before it parses it, so its errors point to the wrong place.
+    // Parse the pattern alone: the matcher wraps it first, so its own errors point to the wrong place.
     regex_syntax::ParserBuilder::new()
         .utf8(false)
         .build()
@@ -91,9 +91,9 @@ fn compile(pattern: &str) -> Result<RegexMatcher, String> {
     builder.build(pattern).map_err(|why| wrong(why.to_string()))
 }
 
-/// What came of searching one file.
+/// The outcome of searching one file.
 #[derive(Debug, PartialEq, Eq)]
-enum Searched {
+enum SearchOutcome {
     Text,
     Binary,
     Failed,
@@ -103,18 +103,18 @@ enum Searched {
 struct Search<'s> {
     matcher: &'s RegexMatcher,
     searcher: Searcher,
-    until: &'s Until,
+    until: &'s WorkLimit,
     shown: String,
-    /// Matching lines that are shown.
+    /// The number of matching lines that are shown.
     matches: u64,
-    /// Matching lines that are not, and the files that they are in.
+    /// The number of further matching lines, and the number of files with them.
     more: u64,
     more_files: usize,
     failed: usize,
 }
 
 impl<'s> Search<'s> {
-    fn new(matcher: &'s RegexMatcher, context: usize, until: &'s Until) -> Self {
+    fn new(matcher: &'s RegexMatcher, context: usize, until: &'s WorkLimit) -> Self {
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .line_terminator(LineTerminator::crlf())
@@ -127,7 +127,7 @@ impl<'s> Search<'s> {
         Self { matcher, searcher, until, shown: String::new(), matches: 0, more: 0, more_files: 0, failed: 0 }
     }
 
-    fn file(&mut self, path: &str, opened: Opened) -> Searched {
+    fn file(&mut self, path: &str, opened: Opened) -> SearchOutcome {
         let mut lines = Lines {
             matcher: self.matcher,
             text: String::new(),
@@ -140,7 +140,7 @@ impl<'s> Search<'s> {
         let reader = Reader { file: opened.file, until: self.until };
         let searched = self.searcher.search_reader(self.matcher, reader, &mut lines);
         if lines.is_binary {
-            return Searched::Binary;
+            return SearchOutcome::Binary;
         }
         if searched.is_err() && !self.until.is_over() {
             self.failed += 1;
@@ -152,10 +152,10 @@ impl<'s> Search<'s> {
         self.matches += lines.matches;
         self.more += lines.more;
         self.more_files += usize::from(lines.more > 0);
-        if searched.is_ok() { Searched::Text } else { Searched::Failed }
+        if searched.is_ok() { SearchOutcome::Text } else { SearchOutcome::Failed }
     }
 
-    fn text(self, mut ended: Ended) -> String {
+    fn text(self, mut ended: WalkEnd) -> String {
         ended.skipped += self.failed;
         let mut text = self.shown;
         if self.matches == 0 {
@@ -179,7 +179,7 @@ impl<'s> Search<'s> {
     }
 }
 
-/// The lines of one file that are shown.
+/// The shown lines of one file.
 struct Lines<'l> {
     matcher: &'l RegexMatcher,
     text: String,
@@ -203,13 +203,13 @@ impl Lines<'_> {
     }
 }
 
-/// The part of a long line around its match, which begins at a byte.
+/// The part of a long line around its match, which begins at byte `start`.
 fn window(line: &str, start: usize) -> std::borrow::Cow<'_, str> {
     let total = line.chars().count();
     if total <= LINE {
         return line.into();
     }
-    // Bytes that are not UTF-8 were replaced by longer ones, so the place is about right only.
+    // Invalid UTF-8 was replaced by longer characters, so the position is only approximate.
     let before = line.char_indices().take_while(|(at, _)| *at < start).count();
     let skipped = before.saturating_sub(BEFORE).min(total - LINE);
     let part: String = line.chars().skip(skipped).take(LINE).collect();
@@ -232,7 +232,7 @@ impl Sink for Lines<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        // After the last match that is shown, its context is too.
+        // The context after the last shown match is shown, too.
         let fits = self.matches < self.most || *context.kind() == SinkContextKind::After;
         if self.more == 0 && self.text.len() < self.room && fits {
             self.line(context.line_number(), '-', context.bytes());
@@ -253,10 +253,10 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// A file that ends with an error when the search is over.
+/// A file whose reading fails once the search must end.
 struct Reader<'r> {
     file: std::fs::File,
-    until: &'r Until,
+    until: &'r WorkLimit,
 }
 
 impl Read for Reader<'_> {
@@ -277,7 +277,7 @@ impl Tool for Grep {
         ToolDeclaration::function("grep", description, Raw::new(schema))
     }
 
-    plan_and_run_reading!(|tool: &Grep, arguments: &str, until: &Until| tool
+    plan_and_run_reading!(|tool: &Grep, arguments: &str, until: &WorkLimit| tool
         .grep(arguments, until)
         .map(ToolOutput::of));
 }

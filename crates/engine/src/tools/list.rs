@@ -1,16 +1,16 @@
-//! `list_dir`: the names in a folder.
+//! `list_dir`: lists the names in a folder.
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
 
 use super::{
     Tool, ToolOutput,
-    arguments::Given,
-    work::{Until, grouped, shown},
+    arguments::CallArguments,
+    work::{WorkLimit, grouped, shown},
     workspace::{Workspace, in_a_workspace, plan_and_run_reading, refusal_of},
 };
 
-/// The most names that are listed of a folder.
+/// The most names in a result.
 const NAMES: usize = 2_000;
 
 /// Lists a folder.
@@ -21,13 +21,13 @@ in_a_workspace!(ListDir, "Lists folders");
 
 impl ListDir {
     fn list(&self, arguments: &str) -> Result<String, String> {
-        let path = Given::parse(arguments, &["path"])?.path_or_here()?;
+        let path = CallArguments::parse(arguments, &["path"])?.path_or_here()?;
         let folder = &self.0.folder;
         let mut names: Vec<String> = Vec::new();
         let mut more = 0;
         let mut take = |name: std::ffi::OsString| {
             names.push(name.to_string_lossy().into_owned());
-            // Keep at most twice as many as are listed.
+            // Keep at most twice as many names as the result has.
             if names.len() >= 2 * NAMES {
                 more += first(&mut names);
             }
@@ -49,7 +49,7 @@ impl ListDir {
     }
 }
 
-/// Sorts names and keeps those that are listed. Returns the number of the others.
+/// Sorts names and keeps the first [`NAMES`]. Returns the number of the others.
 fn first(names: &mut Vec<String>) -> usize {
     names.sort();
     let more = names.len().saturating_sub(NAMES);
@@ -64,7 +64,7 @@ impl Tool for ListDir {
         ToolDeclaration::function("list_dir", description, Raw::new(schema))
     }
 
-    plan_and_run_reading!(|tool: &ListDir, arguments: &str, _: &Until| tool
+    plan_and_run_reading!(|tool: &ListDir, arguments: &str, _: &WorkLimit| tool
         .list(arguments)
         .map(ToolOutput::of));
 }
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// A name with a line break is one line of the list.
+    /// A name with a line break takes one line of the list.
     #[cfg(unix)]
     #[test]
     fn strange_names_are_quoted() {

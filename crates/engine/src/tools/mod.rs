@@ -1,8 +1,8 @@
 //! Tools that a model may call, one file each.
 //!
-//! A tool first says what a call would do ([`Tool::plan`]), so that the turn can ask for approval and record what is about to
-//! change; then it does it ([`Tool::run`]). It receives the exact text of its arguments; a [`FunctionTool`] receives them as a JSON
-//! value as well. Tools do not write to the record; the turn does.
+//! A tool first plans a call ([`Tool::plan`]), so that the turn can ask for approval and record the coming change; then it runs the
+//! call ([`Tool::run`]). It receives the exact text of its arguments; a [`FunctionTool`] also receives them as a JSON value. Tools
+//! do not write to the record; the turn does.
 
 mod arguments;
 mod beneath;
@@ -30,7 +30,7 @@ use std::{path::PathBuf, sync::Arc};
 pub use beneath::PathRefused;
 pub use calculate::{Calculate, SumError, evaluate};
 pub(crate) use change::replayed;
-pub use change::{ApplyError, ExpectedContent, FileChange, Restored};
+pub use change::{ApplyError, ExpectedContent, FileChange, RestoreOutcome};
 pub use delegate::Delegate;
 pub use edit::EditFile;
 pub use fetch::Fetch;
@@ -58,21 +58,21 @@ use crate::provider::BoxFuture;
 pub struct ToolOutput {
     /// The text that the model reads.
     pub text: String,
-    /// Images and documents that the model gets after the text. A provider that cannot take them gets a text that says so.
+    /// Images and documents that the model gets after the text. For a provider that cannot take them, a text replaces them.
     pub media: Vec<Block>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// State that the tool leaves in the record, as JSON. No model sees it, and it keeps its place whatever is compacted.
+    /// State that the tool leaves in the record, as JSON. Models do not see it, and compaction never removes it.
     pub snapshot: Option<Raw>,
 }
 
 impl ToolOutput {
-    /// The result of a tool that worked.
+    /// The result of a call that succeeded.
     pub fn of(text: impl Into<String>) -> Self {
         Self { text: text.into(), media: Vec::new(), is_error: false, snapshot: None }
     }
 
-    /// The result of a tool that failed: the text tells the model why.
+    /// The result of a call that failed. The text tells the model why.
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), media: Vec::new(), is_error: true, snapshot: None }
     }
@@ -82,9 +82,9 @@ impl ToolOutput {
 pub trait Tool: Send + Sync {
     /// The name, the description and the schema of the arguments, for the model.
     fn declaration(&self) -> ToolDeclaration;
-    /// Says what a call would do, and does nothing. An error is the result of the call, which does not run.
+    /// Describes the effect of a call without running it. An error is the call's result, and the call does not run.
     fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>>;
-    /// Runs a call that was planned. Dropping the future cancels it.
+    /// Runs a planned call. Dropping the future cancels it.
     fn run<'a>(&'a self, call: RunningCall<'a>) -> BoxFuture<'a, ToolOutput>;
 }
 
@@ -122,21 +122,21 @@ impl Tools {
         Self::reading(workspace).with(WriteFile::of(workspace.clone())).with(EditFile::of(workspace.clone()))
     }
 
-    /// Adds `fetch`, which reads pages of the web. It is never among the built-in tools: what a model fetches may tell others what
-    /// it has read.
+    /// Adds `fetch`, which reads pages of the web. It is never among the built-in tools, because a requested address can carry text
+    /// that the model has read to a stranger.
     #[must_use]
     pub fn with_fetch(self) -> Self {
         self.with(Fetch::default())
     }
 
-    /// Adds a tool, and returns the tools. A tool of the same name is replaced.
+    /// Adds a tool, and returns the tools. It replaces a tool of the same name.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
         self.add(Arc::new(tool));
         self
     }
 
-    /// Adds a tool. A tool of the same name is replaced in its place, so that the order of the declarations stays.
+    /// Adds a tool. It replaces a tool of the same name in place, so that the order of the declarations stays the same.
     pub fn add(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.declaration().name;
         match self.tools.iter_mut().find(|other| other.declaration().name == name) {
@@ -150,7 +150,7 @@ impl Tools {
         self.tools.iter().find(|tool| &*tool.declaration().name == name)
     }
 
-    /// Only the tools whose names are wanted.
+    /// The tools whose names `wanted` accepts.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
         let tools = self.tools.iter().filter(|tool| wanted(&tool.declaration().name));

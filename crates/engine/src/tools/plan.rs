@@ -1,4 +1,4 @@
-//! What a call would do, said before it does it; and what a running call gets.
+//! The plan of a call, made before the call runs, and the input of a running call.
 
 use std::sync::{
     Arc,
@@ -15,11 +15,11 @@ use crate::{
     turn::{Delegation, Event, Stop},
 };
 
-/// What a call would do.
+/// The effect that a call would have.
 #[allow(clippy::large_enum_variant, reason = "there is one plan per call, and it is moved only a few times")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// It only reads. It needs no approval and runs beside other calls.
+    /// It only reads. It needs no approval and runs in parallel with other such calls.
     Reads,
     /// It changes something. It may need approval, and runs alone.
     Changes(PlannedChange),
@@ -39,20 +39,20 @@ impl Plan {
 /// A change that a call would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedChange {
-    /// What the rules look at.
+    /// The part of the call that rules look at.
     pub subject: ChangeSubject,
-    /// What a person is shown: a diff, or the command and the folder in which it runs. Not escaped for a terminal.
+    /// The text for the person who decides: a diff, or the command and the folder in which it runs. Not escaped for a terminal.
     pub preview: String,
-    /// Whether mode `auto` allows it.
+    /// Whether it stays inside the workspace, so that mode `auto` allows it.
     pub reach: Reach,
-    /// The file that changes, if it is one.
+    /// The file to change, if the call changes one.
     pub file: Option<PlannedFile>,
-    /// What a person may edit before the call runs.
+    /// The argument that a person may edit before the call runs; `None` if there is no such argument.
     pub editable: Option<Editable>,
 }
 
 impl PlannedChange {
-    /// A change that mode `auto` asks about, with what a person is shown.
+    /// A change for which mode `auto` asks, with its preview for a person.
     pub fn new(preview: impl Into<String>) -> Self {
         Self {
             subject: ChangeSubject::Other,
@@ -64,18 +64,18 @@ impl PlannedChange {
     }
 }
 
-/// A change of a file, and what is recorded with it.
+/// A change of a file, with the facts to record about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// The change. The file is recorded as it was before the call runs.
+    /// The change. The file's old content is recorded before the call runs.
     pub change: FileChange,
-    /// The hash of the commit that is checked out in the workspace, if that is known.
+    /// The hash of the commit that is checked out in the workspace; `None` if it is not known.
     pub commit: Option<String>,
-    /// How sure the model is of the change, if it says so.
+    /// The model's confidence in the change; `None` if it did not state any.
     pub confidence: Option<Confidence>,
 }
 
-/// What rules look at, besides the tool's name.
+/// The part of a call that rules look at, besides the tool's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeSubject {
     /// A shell command.
@@ -89,7 +89,7 @@ pub enum ChangeSubject {
 }
 
 impl ChangeSubject {
-    /// The call as rules see it. A path here is relative already, so any workspace will do.
+    /// The call in the form that rules look at. A path in it is already relative, so any workspace will do.
     pub(crate) fn for_rules<'a>(&'a self, tool: &'a str) -> CallSubject<'a> {
         match self {
             Self::Command(command) => CallSubject::Command(command),
@@ -100,32 +100,32 @@ impl ChangeSubject {
     }
 }
 
-/// Whether a change stays inside the workspace.
+/// Whether the effects of a change stay inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// It does: the sandbox or the tool sees to that. Mode `auto` allows it.
+    /// They do: the sandbox or the tool guarantees it. Mode `auto` allows it.
     Confined,
-    /// It may not, for this reason. Mode `auto` asks.
+    /// They may not, for this reason. Mode `auto` asks for approval.
     Open(String),
 }
 
-/// A call that runs.
+/// The input of a call that runs.
 #[derive(Clone, Copy)]
 pub struct RunningCall<'a> {
     /// The arguments: a JSON object, exactly as the model wrote it, unless a person edited it.
     pub arguments: &'a str,
-    /// The change of a file that was planned and recorded.
+    /// The planned and recorded change, if the call changes a file.
     pub file: Option<&'a FileChange>,
     /// Shows output while the call runs.
     pub live: &'a Live,
-    /// Is set when the turn is stopped. A call that watches it can return what it has so far; others are dropped.
+    /// Set when the turn is stopped. A call that watches it can return its result so far; other calls are dropped.
     pub stop: &'a Stop,
     /// For a call that [delegates](Plan::Delegates): starts the other conversation.
     pub delegation: Option<&'a Delegation>,
 }
 
 impl<'a> RunningCall<'a> {
-    /// A call outside of a turn, with nothing but its arguments.
+    /// A call outside a turn, with nothing but its arguments.
     pub fn with(arguments: &'a str, live: &'a Live, stop: &'a Stop) -> Self {
         Self { arguments, file: None, live, stop, delegation: None }
     }
@@ -137,10 +137,10 @@ impl std::fmt::Debug for RunningCall<'_> {
     }
 }
 
-/// The most bytes of live output that wait to be shown. The result has everything; what does not fit is not shown live.
+/// The most bytes of live output that wait to be shown. Output beyond that is not shown live, but is in the result.
 const WAITING: usize = 1024 * 1024;
 
-/// Shows what a call puts out while it runs. The result, which is recorded, is separate.
+/// Shows the output of a call while it runs. The result, which is recorded, is separate.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     call: String,
@@ -163,7 +163,7 @@ impl Live {
         self.send(Event::CallOutput { id: self.call.clone(), text: text.to_owned() });
     }
 
-    /// Tells the person something that should be known before the call goes on.
+    /// Shows a warning to the person before the call continues.
     pub fn warn(&self, text: impl Into<String>) {
         self.send(Event::Warning(text.into()));
     }
@@ -171,12 +171,12 @@ impl Live {
     /// Passes an event on.
     pub(crate) fn send(&self, event: Event) {
         if let Some(events) = &self.events {
-            // If the turn is over, nothing is shown any more.
+            // After the end of the turn, events are dropped.
             let _ = events.send(event);
         }
     }
 
-    /// Notes that a piece of output was shown.
+    /// Makes room again after a piece of output was shown.
     pub(crate) fn shown(&self, event: &Event) {
         if let Event::CallOutput { id, text } = event
             && *id == self.call

@@ -1,7 +1,7 @@
 //! `read_file`: the text of a file by lines, or an image.
 //!
-//! Text comes back exactly as it is in the file, without line numbers, so that `edit_file` finds what a model copies from it. A note
-//! in brackets at the end says what was left out.
+//! Text is returned exactly as in the file, without line numbers, so that `edit_file` finds text that a model copies from it. A
+//! note in brackets at the end lists what was left out.
 
 use std::io::{BufReader, Read as _, Seek as _};
 
@@ -10,23 +10,23 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text};
 
 use super::{
     Tool, ToolOutput,
-    arguments::Given,
+    arguments::CallArguments,
     beneath::Opened,
-    work::{Until, cut, grouped},
+    work::{WorkLimit, cut, grouped},
     workspace::{Workspace, in_a_workspace, plan_and_run_reading, refusal_of},
 };
 
-/// Lines that are read if a call does not say how many.
+/// How many lines are read if a call does not say.
 const LINES: u64 = 2_000;
-/// The most bytes that are shown of a file at once, about twenty thousand words.
+/// The most bytes of a file in a result, about twenty thousand words.
 const PIECE: usize = 128 * 1024;
-/// The most characters that are shown of a line. Longer ones are rarely written by people.
+/// The most characters of a line in a result. People rarely write longer ones.
 const LINE: usize = 4_000;
-/// The largest image in bytes. In base64 it has a third more, and some providers refuse more than 5 MB.
+/// The largest image, in bytes. Base64 makes it a third larger, and some providers refuse more than 5 MB.
 const IMAGE: u64 = 3_750_000;
-/// The most bytes that are searched for the lines of a call, and counted after them.
+/// How many bytes are searched for the lines of a call, and to count the lines after them.
 const SEARCHED: u64 = 1024 * 1024 * 1024;
-/// The first bytes of a file, which show its kind.
+/// How many of a file's first bytes are examined to find its kind.
 const HEAD: usize = 8 * 1024;
 
 /// Reads a file.
@@ -36,8 +36,8 @@ pub struct ReadFile(Workspace);
 in_a_workspace!(ReadFile, "Reads files");
 
 impl ReadFile {
-    fn read(&self, arguments: &str, until: &Until) -> Result<ToolOutput, String> {
-        let mut given = Given::parse(arguments, &["path", "from", "lines"])?;
+    fn read(&self, arguments: &str, until: &WorkLimit) -> Result<ToolOutput, String> {
+        let mut given = CallArguments::parse(arguments, &["path", "from", "lines"])?;
         let path = given.path()?;
         let from = given.number("from", 1, u64::MAX)?.unwrap_or(1);
         let lines = given.number("lines", 1, u64::MAX)?.unwrap_or(LINES);
@@ -67,19 +67,19 @@ impl ReadFile {
 
 /// Some lines of a file.
 struct Piece {
-    /// The lines, each of at most as many bytes as can be shown and a few more.
+    /// The lines. Each has only slightly more bytes than can be shown.
     text: Vec<u8>,
     /// The number of lines in the text.
     shown: u64,
     /// The number of lines in the file.
     total: u64,
-    /// Whether the file goes on after what was counted.
+    /// Whether the file continues after the part that was counted.
     uncounted: bool,
 }
 
 impl Piece {
-    /// Reads lines from a first one on, and counts the others.
-    fn read(opened: &Opened, from: u64, lines: u64, until: &Until) -> std::io::Result<Self> {
+    /// Reads lines, starting at line `from`, and counts the others.
+    fn read(opened: &Opened, from: u64, lines: u64, until: &WorkLimit) -> std::io::Result<Self> {
         let mut reader = BufReader::with_capacity(64 * 1024, (&opened.file).take(SEARCHED));
         let mut piece = Self { text: Vec::new(), shown: 0, total: 0, uncounted: false };
         let (mut full, mut read) = (false, 0_u64);
@@ -88,7 +88,7 @@ impl Piece {
             let (ended, length) = if wanted {
                 let start = piece.text.len();
                 let line = line(&mut reader, &mut piece.text)?;
-                // The first line is shown, however long; of the others, those that fit.
+                // Always show the first line, however long; of the others, as many as fit.
                 if piece.text.len() > PIECE && piece.shown > 0 {
                     piece.text.truncate(start);
                     full = true;
@@ -153,9 +153,10 @@ impl Piece {
     }
 }
 
-/// Appends a line, of at most as many bytes as can be shown, and tells whether the file ended and how many bytes the line has.
+/// Appends a line, without the bytes that cannot be shown. Returns whether the file ended, and the full length of the line in
+/// bytes.
 fn line(reader: &mut impl std::io::BufRead, to: &mut Vec<u8>) -> std::io::Result<(bool, u64)> {
-    // The longest that the shown characters can be, and one more so that the cut is noticed.
+    // The most bytes that the shown characters can take, plus one character so that the cut is noticed.
     let most = 4 * (LINE + 1);
     let (start, mut length) = (to.len(), 0);
     loop {
@@ -178,7 +179,7 @@ fn line(reader: &mut impl std::io::BufRead, to: &mut Vec<u8>) -> std::io::Result
     }
 }
 
-/// Skips a line, and tells whether the file ended and how many bytes the line has.
+/// Skips a line. Returns whether the file ended, and the length of the line in bytes.
 fn skip(reader: &mut impl std::io::BufRead) -> std::io::Result<(bool, u64)> {
     let length = reader.skip_until(b'\n')? as u64;
     Ok((length == 0, length))
@@ -215,7 +216,7 @@ fn image(path: &str, media_type: &'static str, opened: &Opened) -> Result<ToolOu
     Ok(ToolOutput { media, ..ToolOutput::of(text) })
 }
 
-/// What a binary file is, by its first bytes.
+/// The kind of a binary file, judged by its first bytes.
 fn kind_of(head: &[u8]) -> &'static str {
     const KINDS: &[(&[u8], &str)] = &[
         (b"\x7fELF", "a program or library (ELF)"),

@@ -1,4 +1,4 @@
-//! `recall`: reads what is no longer in the window.
+//! `recall`: reads messages that are no longer in the window.
 
 use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::Raw;
@@ -6,19 +6,19 @@ use rejoin_record::Raw;
 use super::{Plan, RunningCall, Tool, ToolArguments, ToolOutput};
 use crate::provider::BoxFuture;
 
-const SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"words to look for in the whole conversation, also in results and in what was summarized"},"message":{"type":"integer","minimum":0,"description":"the number of a message to read in full"}},"additionalProperties":false}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"words to look for in the whole conversation, also in results and in what was summarized"},"message":{"type":"integer","minimum":0,"description":"the number of a message to read in full"},"from":{"type":"integer","minimum":0,"description":"the byte of that message to begin at, to read on in a long one"}},"additionalProperties":false}"#;
 
 /// Reads earlier messages of the same conversation that a view no longer shows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recall;
 
-/// What a call asks for.
+/// The messages that a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// The messages with these words.
+pub(crate) enum RecallRequest {
+    /// All messages with these words.
     Query(String),
-    /// The message with this number.
-    Message(usize),
+    /// The message with this number, from a byte on.
+    Message { number: usize, from: usize },
 }
 
 impl Tool for Recall {
@@ -37,20 +37,26 @@ impl Tool for Recall {
     }
 }
 
-/// What a call asks for: one of the two.
-pub(crate) fn wanted(arguments: &str) -> Result<Wanted, ToolOutput> {
+/// Reads the arguments of a call, which must have exactly one of the two.
+pub(crate) fn wanted(arguments: &str) -> Result<RecallRequest, ToolOutput> {
     let arguments = ToolArguments::parse(arguments)?;
     let query = arguments.get("query").and_then(serde_json::Value::as_str).map(str::trim);
     let number = arguments.get("message").filter(|number| !number.is_null());
     match (query.filter(|query| !query.is_empty()), number) {
         (_, Some(number)) => {
-            let number = number.as_u64().and_then(|number| usize::try_from(number).ok());
-            let wrong = "`message` must be the number of a message, from 0";
-            number.map(Wanted::Message).ok_or_else(|| ToolOutput::error(wrong))
+            let from = arguments.get("from").filter(|from| !from.is_null());
+            let number = whole(number, "`message` must be the number of a message, from 0")?;
+            let from = from.map_or(Ok(0), |from| whole(from, "`from` must be a number of bytes, from 0"))?;
+            Ok(RecallRequest::Message { number, from })
         }
-        (Some(query), None) => Ok(Wanted::Query(query.to_owned())),
+        (Some(query), None) => Ok(RecallRequest::Query(query.to_owned())),
         (None, None) => Err(ToolOutput::error(
             "say what to look for: `query` with a few words, or `message` with a number",
         )),
     }
+}
+
+fn whole(number: &serde_json::Value, wrong: &str) -> Result<usize, ToolOutput> {
+    let whole = number.as_u64().and_then(|number| usize::try_from(number).ok());
+    whole.ok_or_else(|| ToolOutput::error(wrong))
 }

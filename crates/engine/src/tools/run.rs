@@ -1,4 +1,4 @@
-//! `run`: runs a shell command in the workspace, confined as well as the machine allows.
+//! `run`: runs a shell command in the workspace, in the strongest sandbox that the machine supports.
 
 use std::{
     path::PathBuf,
@@ -10,7 +10,10 @@ use std::{
 };
 
 use rejoin_formats::context::ToolDeclaration;
-use rejoin_record::Raw;
+use rejoin_record::{
+    Raw,
+    json::{Object, quoted},
+};
 
 use super::{ChangeSubject, Plan, PlannedChange, Reach, RunningCall, Tool, ToolArguments, ToolOutput};
 use crate::{
@@ -19,41 +22,41 @@ use crate::{
     sandbox::{CommandExit, CommandLimits, Confinement, Gap, Policy, Sandbox, SandboxError},
 };
 
-/// The longest command line. The system takes no more in one argument.
+/// The longest command line, in bytes. The system accepts no longer argument.
 const COMMAND_BYTES: usize = 120 * 1024;
 
 /// Runs shell commands.
 #[derive(Debug, Clone)]
 pub struct Run {
     policy: Policy,
-    /// Made when the first command is planned: it starts a process to find out what the machine can enforce.
+    /// Made when the first command is planned, because it starts a process to find out what the machine can enforce.
     sandbox: Arc<OnceLock<Result<Sandbox, String>>>,
-    /// The longest that a command may take.
+    /// The time limit of a command.
     time: Duration,
     /// How much output is kept, in bytes.
     output_kept: usize,
-    /// Whether it was said that commands are not fully confined.
+    /// Whether the person was already warned that commands are not fully confined.
     has_warned: Arc<AtomicBool>,
-    /// Rejoin's own files that are inside of the workspace: a person is asked about every command.
+    /// rejoin's own files inside the workspace. If there are any, a person is asked about every command.
     exposed: Vec<PathBuf>,
 }
 
 impl Run {
-    /// Runs commands under a policy, for at most this long.
+    /// Runs commands under a policy, each for at most `time`.
     #[must_use]
     pub fn new(policy: Policy, time: Duration, output_kept: usize) -> Self {
         let exposed = policy.hidden.clone();
         Self { policy, sandbox: Arc::default(), time, output_kept, has_warned: Arc::default(), exposed }
     }
 
-    /// The sandbox, or why no command can be run.
+    /// The sandbox, or the reason why no command can run.
     fn sandbox(&self) -> Result<&Sandbox, String> {
         let made =
             self.sandbox.get_or_init(|| Sandbox::new(self.policy.clone()).map_err(|why| why.to_string()));
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// What a command may reach, and what a person should know about it.
+    /// Whether commands stay confined, and otherwise the text for the person who decides.
     fn reach(&self, sandbox: &Sandbox) -> Reach {
         if let Some(path) = self.exposed.first() {
             return Reach::Open(format!("{} belongs to rejoin and is inside the workspace", path.display()));
@@ -62,7 +65,7 @@ impl Run {
     }
 
     fn planned(&self, arguments: &str) -> Result<PlannedChange, ToolOutput> {
-        let given = Given::parse(arguments, self.time)?;
+        let given = RunArguments::parse(arguments, self.time)?;
         let sandbox = self.sandbox().map_err(ToolOutput::error)?;
         let folder = self.policy.workspace.display();
         let reach = self.reach(sandbox);
@@ -80,7 +83,7 @@ impl Run {
     }
 
     async fn run_confined(&self, call: RunningCall<'_>) -> Result<ToolOutput, ToolOutput> {
-        let given = Given::parse(call.arguments, self.time)?;
+        let given = RunArguments::parse(call.arguments, self.time)?;
         let sandbox = self.sandbox().map_err(ToolOutput::error)?;
         if let Reach::Open(why) = self.reach(sandbox)
             && !self.has_warned.swap(true, Ordering::Relaxed)
@@ -116,9 +119,18 @@ impl Run {
 impl Tool for Run {
     fn declaration(&self) -> ToolDeclaration {
         let most = self.time.as_secs();
-        let schema = format!(
-            r#"{{"type":"object","properties":{{"command":{{"type":"string","description":"a shell command; it runs in the working folder, without a terminal or standard input"}},"timeout_s":{{"type":"integer","minimum":1,"description":"seconds after which it is stopped, at most {most}, which is also the default"}}}},"required":["command"],"additionalProperties":false}}"#
+        let command = Object::new().text("type", "string").text(
+            "description",
+            "a shell command; it runs in the working folder, without a terminal or standard input",
         );
+        let stopped = format!("seconds after which it is stopped, at most {most}, which is also the default");
+        let time = Object::new().text("type", "integer").number("minimum", 1).text("description", stopped);
+        let schema = Object::new()
+            .text("type", "object")
+            .object("properties", Object::new().object("command", command).object("timeout_s", time))
+            .list("required", [quoted("command")])
+            .flag("additionalProperties", false)
+            .finish();
         let about = "Runs a shell command and returns what it prints on both streams, in order, and its exit code. Files outside the \
                      working folder cannot be changed, and there is usually no network.";
         ToolDeclaration::function("run", about, Raw::new(schema))
@@ -127,7 +139,7 @@ impl Tool for Run {
     fn plan<'a>(&'a self, arguments: &'a str) -> BoxFuture<'a, Result<Plan, ToolOutput>> {
         let (tool, arguments) = (self.clone(), arguments.to_owned());
         Box::pin(async move {
-            // Finding out what the machine can enforce takes a moment.
+            // Finding out what the machine can enforce takes a moment, so use another thread.
             let planned = tokio::task::spawn_blocking(move || tool.planned(&arguments)).await;
             planned.unwrap_or_else(|why| Err(ToolOutput::error(why.to_string()))).map(Plan::Changes)
         })
@@ -138,7 +150,7 @@ impl Tool for Run {
     }
 }
 
-/// How far a command reaches from its sandbox.
+/// Whether commands stay confined in a sandbox with this protection.
 pub(crate) fn reach(confinement: &Confinement) -> Reach {
     match confinement {
         Confinement::Full => Reach::Confined,
@@ -151,18 +163,18 @@ pub(crate) fn reach(confinement: &Confinement) -> Reach {
     }
 }
 
-/// Whether files and network outside of the workspace are out of reach all the same.
+/// Whether files and network outside the workspace are out of reach despite this gap.
 fn is_minor(gap: &Gap) -> bool {
     matches!(gap, Gap::Survivors | Gap::Devices | Gap::Landlock)
 }
 
 /// The arguments of a call.
-struct Given {
+struct RunArguments {
     command: String,
     time: Duration,
 }
 
-impl Given {
+impl RunArguments {
     fn parse(arguments: &str, most: Duration) -> Result<Self, ToolOutput> {
         let given = ToolArguments::parse(arguments)?;
         let command = given.string("command")?.to_owned();
@@ -232,7 +244,7 @@ impl Output {
     }
 }
 
-/// Text in pieces: a character that is cut waits for its other half.
+/// Decodes text in pieces: half a character waits for its other half.
 #[derive(Default)]
 struct Utf8 {
     half: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Tools that come and go between turns, such as those of servers.
+//! Tools that appear and disappear between turns, such as those of MCP servers.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use crate::{
     turn::{Sink, Stop},
 };
 
-/// Where a conversation gets further tools from. They are asked for at the beginning of each turn and stay the same during the turn.
+/// A source of further tools for a conversation. It is asked at the beginning of each turn; the tools stay the same during the
+/// turn.
 pub trait ToolSource: Send + Sync {
-    /// The tools for the next turn. May wait a bounded time for them, and less if `stop` is set; `tell` gets what a person should
-    /// know about them.
+    /// The tools for the next turn. May wait for them, for a limited time, and not after `stop` is set. `tell` receives warnings
+    /// for the person.
     fn tools<'a>(&'a self, tell: Sink<'a>, stop: &'a Stop) -> BoxFuture<'a, Vec<Arc<dyn Tool>>>;
 }

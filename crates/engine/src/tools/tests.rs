@@ -1,4 +1,4 @@
-//! The tools as models see them: their declarations, and results that every provider accepts.
+//! The tools in the form that models see: their declarations, and results that every provider accepts.
 
 use rejoin_formats::{Dialect, Target, context::Context};
 use rejoin_record::{Form, Message, Role, ToolCall, ToolResult};
@@ -12,7 +12,7 @@ fn every_tool(folder: &std::path::Path) -> Tools {
     Tools::builtin(folder).with(run).with(Delegate).with_fetch()
 }
 
-/// Plans a call and runs it, as if it was approved.
+/// Plans a call and runs it as if it were approved.
 pub(in crate::tools) async fn called(tool: &dyn Tool, arguments: &str) -> ToolOutput {
     let (live, stop) = (Live::default(), crate::turn::Stop::new());
     match tool.plan(arguments).await {
@@ -55,7 +55,7 @@ fn names_and_arguments_are_a_contract() {
         }
     }
     let expected = "calculate expression\nread_file path from? lines?\nlist_dir path?\nfind pattern path?\n\
-                    grep pattern path? glob? context?\nrecall query? message?\nwrite_file path content confidence?\n\
+                    grep pattern path? glob? context?\nrecall query? message? from?\nwrite_file path content confidence?\n\
                     edit_file path edits confidence?\n";
     assert_eq!(declared, format!("{expected}run command timeout_s?\ndelegate task tools?\nfetch url\n"));
     let reading = Tools::reading(&Workspace::new(".")).declarations();
@@ -67,7 +67,7 @@ fn names_and_arguments_are_a_contract() {
 #[test]
 fn every_provider_accepts_the_tools_and_an_image() {
     let folder = tempfile::tempdir().unwrap();
-    // One white dot.
+    // An image of one white pixel.
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0:~\x9bU\0\0\0\nIDATx\x9cc\xf8\x0f\0\0\x01\x01\0\x05\x18\xd8N\0\0\0\0IEND\xaeB`\x82";
     std::fs::write(folder.path().join("dot.png"), png).unwrap();
     let tools = every_tool(folder.path());

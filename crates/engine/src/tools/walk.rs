@@ -1,7 +1,9 @@
-//! Walks the working folder for `find` and `grep`: by handles, in the order of names, without what `.gitignore` and `.ignore` name.
+//! Walks the working folder for `find` and `grep`: by handles, in the order of names, skipping files that `.gitignore` and
+//! `.ignore` name.
 //!
-//! Links are never followed, so the walk cannot leave the folder or go in circles. `.git` is skipped. Ignore files above the working
-//! folder are not read: they are outside. Names that begin with a dot are not skipped, because much of a project is in such files.
+//! Links are never followed, so the walk cannot leave the folder or go in circles. `.git` is skipped. Ignore files above the
+//! working folder are not read, because they are outside. Names that begin with a dot are not skipped, because many files of a
+//! project have such names.
 
 use std::{ffi::OsStr, io::Read as _, path::PathBuf, time::Duration};
 
@@ -13,30 +15,30 @@ use ignore::{
 
 use super::{
     beneath::{Entry, EntryKind, Folder, HiddenNow, Opened},
-    work::Until,
+    work::WorkLimit,
     workspace::{Workspace, refusal_of},
 };
 
-/// The longest that a search takes.
+/// The time limit of a search.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(30);
-/// How deep folders are searched. Each level holds a folder open.
+/// How deep folders are searched. Each level keeps one folder open.
 const DEPTH: usize = 64;
 /// The most bytes of an ignore file that are read.
 const IGNORE_FILE: u64 = 1024 * 1024;
 /// The most bytes of a pattern.
 pub(super) const PATTERN: usize = 1_000;
 
-/// What a walk met.
-pub(super) struct Met<'w> {
+/// A file or folder that a walk reached.
+pub(super) struct WalkEntry<'w> {
     /// The path relative to the working folder, with `/`.
     pub(super) path: &'w str,
-    /// The path relative to where the search began.
+    /// The path relative to the folder in which the search began.
     pub(super) inner: &'w str,
     pub(super) entry: &'w Entry,
     folder: &'w Folder,
 }
 
-impl Met<'_> {
+impl WalkEntry<'_> {
     /// Opens the file.
     pub(super) fn open(&self) -> Option<Opened> {
         self.folder.open_file(&self.entry.name).ok()
@@ -45,15 +47,15 @@ impl Met<'_> {
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Ended {
-    /// The time was over, or the call was cancelled.
+pub(super) struct WalkEnd {
+    /// Whether the walk stopped early, because it ran out of time or the call was cancelled.
     pub(super) early: bool,
-    /// Folders that were not searched, because they are too deep or cannot be opened.
+    /// The number of folders that were not searched, because they are too deep or cannot be opened.
     pub(super) skipped: usize,
 }
 
-impl Ended {
-    /// A note for the model, if something was not searched.
+impl WalkEnd {
+    /// A note for the model; `None` if everything was searched.
     pub(super) fn note(self) -> Option<String> {
         if self.early {
             let seconds = SEARCH_TIME.as_secs();
@@ -65,33 +67,34 @@ impl Ended {
     }
 }
 
-/// A glob, as the arguments of tools have it.
+/// A glob from the arguments of a tool.
 #[derive(Debug)]
 pub(super) struct Glob {
     matcher: GlobMatcher,
-    /// Whether it is compared with whole paths, not with names.
+    /// Whether it is compared with whole paths, not only with names.
     paths: bool,
 }
 
 impl Glob {
-    /// A glob without `/` is compared with names in every folder; one with `/` with paths from where the search begins.
+    /// Parses a glob. One without `/` is compared with names in every folder; one with `/`, with paths from the start of the
+    /// search.
     pub(super) fn parse(pattern: &str) -> Result<Self, String> {
         let trimmed = pattern.strip_prefix("./").unwrap_or(pattern);
         let glob = GlobBuilder::new(trimmed).literal_separator(true).backslash_escape(true).build();
         let glob = glob.map_err(|why| {
-            // Its errors name the pattern and the fault, not the place.
+            // The errors of the library name the pattern and the fault, but not the position.
             let at = place(pattern, why.kind()).map_or_else(String::new, |at| format!(", at character {at}"));
             format!("the glob `{pattern}` is not valid{at}: {}", why.kind())
         })?;
         Ok(Self { matcher: glob.compile_matcher(), paths: trimmed.contains('/') })
     }
 
-    pub(super) fn matches(&self, met: &Met<'_>) -> bool {
+    pub(super) fn matches(&self, met: &WalkEntry<'_>) -> bool {
         self.matcher.is_match(if self.paths { OsStr::new(met.inner) } else { &met.entry.name })
     }
 }
 
-/// The character of a glob, counted from 1, that is at fault.
+/// The position of the fault in a glob, in characters from 1.
 fn place(pattern: &str, why: &globset::ErrorKind) -> Option<usize> {
     use globset::ErrorKind as Kind;
     let found = match why {
@@ -105,16 +108,16 @@ fn place(pattern: &str, why: &globset::ErrorKind) -> Option<usize> {
     found.map(|at| pattern[..at].chars().count() + 1)
 }
 
-/// Where a search begins.
+/// The place where a search begins.
 pub(super) enum Start {
-    /// In a folder, whose path is empty for the working folder.
+    /// A folder. Its path is empty for the working folder.
     Folder(String),
-    /// At one file.
+    /// A single file.
     File(String, Opened),
 }
 
 impl Workspace {
-    /// Where a search in a path begins.
+    /// Finds the place where a search in a path begins.
     pub(super) fn start(&self, path: &str) -> Result<Start, String> {
         let refused = refusal_of(path);
         let normal = self.folder.normal(path).map_err(&refused)?;
@@ -124,18 +127,18 @@ impl Workspace {
         }
     }
 
-    /// Walks a folder, and hands out what is not ignored or hidden, in the order of names.
+    /// Walks a folder, and passes everything that is not ignored or hidden to `each`, in the order of names.
     pub(super) fn walk(
         &self,
         start: &str,
-        until: &Until,
-        each: &mut dyn FnMut(&Met<'_>, &HiddenNow<'_>),
-    ) -> Result<Ended, String> {
+        until: &WorkLimit,
+        each: &mut dyn FnMut(&WalkEntry<'_>, &HiddenNow<'_>),
+    ) -> Result<WalkEnd, String> {
         let refused = refusal_of(if start.is_empty() { "." } else { start });
         let folder = self.folder.folder(start).map_err(refused)?;
         let hidden = self.hidden.now();
-        let mut walk = Walk { until, hidden, ignored: Vec::new(), ended: Ended::default(), each, inner: 0 };
-        // The rules of the folders above, up to the working folder.
+        let mut walk = Walk { until, hidden, ignored: Vec::new(), ended: WalkEnd::default(), each, inner: 0 };
+        // Read the rules of the folders above, down from the working folder.
         let mut above = String::new();
         let names: Vec<&str> = start.split('/').filter(|name| !name.is_empty()).collect();
         let exclude = self.folder.open_file(".git/info/exclude").ok();
@@ -153,13 +156,13 @@ impl Workspace {
 }
 
 struct Walk<'w> {
-    until: &'w Until,
+    until: &'w WorkLimit,
     hidden: HiddenNow<'w>,
-    /// The rules of each folder on the way, the working folder's first.
+    /// The rules of each folder on the way, beginning with the working folder's.
     ignored: Vec<Gitignore>,
-    ended: Ended,
-    each: &'w mut dyn FnMut(&Met<'_>, &HiddenNow<'_>),
-    /// Where the part of a path begins that is inside of the folder that is searched.
+    ended: WalkEnd,
+    each: &'w mut dyn FnMut(&WalkEntry<'_>, &HiddenNow<'_>),
+    /// The position in a path where the part below the searched folder begins.
     inner: usize,
 }
 
@@ -182,7 +185,7 @@ impl Walk<'_> {
             if entry.name == ".git" || self.is_ignored(&inside, is_folder) {
                 continue;
             }
-            let met = Met { path: &inside, inner: &inside[self.inner..], entry, folder };
+            let met = WalkEntry { path: &inside, inner: &inside[self.inner..], entry, folder };
             let is_hidden = self.hidden.may_have(entry)
                 && entry.kind == EntryKind::File
                 && met.open().is_none_or(|opened| self.hidden.has(&opened));
@@ -200,7 +203,7 @@ impl Walk<'_> {
         self.ignored.pop();
     }
 
-    /// The rule that is nearest to a file decides.
+    /// Applies the rule that is nearest to a file.
     fn is_ignored(&self, path: &str, is_folder: bool) -> bool {
         let path = rooted(path);
         for rules in self.ignored.iter().rev() {
@@ -214,13 +217,13 @@ impl Walk<'_> {
     }
 }
 
-/// The rules in a folder; those in `.ignore` win.
+/// The rules in a folder; those in `.ignore` take precedence.
 fn rules_of(path: &str, folder: &Folder) -> Gitignore {
     let open = |name: &str| folder.open_file(OsStr::new(name)).ok();
     rules(path, [open(".gitignore"), open(".ignore")].into_iter().flatten().collect())
 }
 
-/// The rules in some files, for a folder. A line that is not a glob is left out, as git does.
+/// The rules in some files of a folder. Lines that are not globs are skipped, as in git.
 fn rules(path: &str, files: Vec<Opened>) -> Gitignore {
     if files.is_empty() {
         return Gitignore::empty();
@@ -236,7 +239,7 @@ fn rules(path: &str, files: Vec<Opened>) -> Gitignore {
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-/// A path for the rules, which compare whole paths only.
+/// A path in the form that the rules need: they compare whole paths only.
 fn rooted(path: &str) -> PathBuf {
     PathBuf::from(format!("/{path}"))
 }

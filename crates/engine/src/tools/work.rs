@@ -1,4 +1,4 @@
-//! Runs the work of a tool on another thread, and stops it soon after its caller has stopped waiting.
+//! Runs the work of a tool on another thread, and ends it soon after its caller stops waiting.
 
 use std::{
     sync::{
@@ -11,21 +11,21 @@ use std::{
 use super::ToolOutput;
 use crate::provider::BoxFuture;
 
-/// Tells work when to end: when its call was cancelled, or when its time is over.
+/// Tells work when to end: its call was cancelled, or its time is up.
 #[derive(Debug, Clone)]
-pub(super) struct Until {
+pub(super) struct WorkLimit {
     cancelled: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
-impl Until {
-    /// Never over.
+impl WorkLimit {
+    /// A limit that is never reached.
     #[cfg(test)]
     pub(super) fn never() -> Self {
         Self { cancelled: Arc::default(), deadline: None }
     }
 
-    /// The same, and at most this long from now.
+    /// This limit, and also at most this long from now.
     pub(super) fn within(&self, time: Duration) -> Self {
         Self { cancelled: Arc::clone(&self.cancelled), deadline: Instant::now().checked_add(time) }
     }
@@ -50,13 +50,13 @@ impl Drop for Cancelling {
     }
 }
 
-/// Works on another thread, so that a turn can be stopped while a disk does not answer. Dropping the future cancels the work.
+/// Runs work on another thread, so that a turn can be stopped while a disk does not answer. Dropping the future cancels the work.
 pub(super) fn on_another_thread(
-    work: impl FnOnce(&Until) -> Result<ToolOutput, String> + Send + 'static,
+    work: impl FnOnce(&WorkLimit) -> Result<ToolOutput, String> + Send + 'static,
 ) -> BoxFuture<'static, ToolOutput> {
     Box::pin(async move {
         let cancelled = Arc::new(AtomicBool::new(false));
-        let until = Until { cancelled: Arc::clone(&cancelled), deadline: None };
+        let until = WorkLimit { cancelled: Arc::clone(&cancelled), deadline: None };
         let _cancelling = Cancelling(cancelled);
         let work = tokio::task::spawn_blocking(move || {
             if until.is_cancelled() {
@@ -84,7 +84,7 @@ pub(super) fn grouped(number: impl TryInto<u64>) -> String {
     text
 }
 
-/// The beginning of a line, at most this many characters, with a note if there are more.
+/// The first characters of a line, at most `most`, with a note if there are more.
 pub(super) fn cut(line: &str, most: usize) -> std::borrow::Cow<'_, str> {
     match line.char_indices().nth(most) {
         None => line.into(),
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(shown("a\nb"), "\"a\\nb\"");
     }
 
-    /// A dropped call ends the work that it began.
+    /// Dropping a call ends the work that it began.
     #[test]
     fn dropping_a_call_cancels_its_work() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

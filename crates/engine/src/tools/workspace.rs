@@ -1,4 +1,4 @@
-//! The folder that file tools work in, and what they must not touch in it. All tools of an agent share one.
+//! The folder that file tools work in, and the files in it that they must not touch. All tools of an agent share one.
 
 use std::{io::Read as _, path::PathBuf, sync::Arc};
 
@@ -6,8 +6,8 @@ use rejoin_store::Location;
 
 use super::beneath::{Beneath, Hidden, Opened, PathRefused, Spot};
 
-/// The largest file that tools change, in bytes. The record keeps a changed file twice, before and after, and a person may be asked
-/// about the difference; larger files are made by programs, not by models.
+/// The largest file that tools change, in bytes. The record keeps a changed file twice, before and after, and a person may have to
+/// read the difference. Larger files are written by programs, not by models.
 pub(super) const CHANGED_FILE: u64 = 16 * 1024 * 1024;
 
 /// The working folder of tools. No tool reads or changes a file outside of it, or one that is hidden. Clones share the open folder.
@@ -23,24 +23,26 @@ impl Workspace {
         Self { folder: Beneath::new(folder), hidden: Arc::default() }
     }
 
-    /// Never shows or changes this file, under any name. What is read goes to a provider and into the record, and keys must not.
+    /// Never shows or changes this file, under any name. The provider and the record get everything that tools read, but must not
+    /// get keys.
     #[must_use]
     pub fn hiding(mut self, file: impl Into<PathBuf>) -> Self {
         Arc::make_mut(&mut self.hidden).file(file.into());
         self
     }
 
-    /// Never shows or changes a file of this store, under any name: a model must not see other conversations, or change the record.
+    /// Never shows or changes a file of this store, under any name, because a model must not see other conversations or change the
+    /// record.
     #[must_use]
     pub fn hiding_store(mut self, store: Location) -> Self {
         Arc::make_mut(&mut self.hidden).store(store);
         self
     }
 
-    /// The beginning of a file, at most `most` bytes. Links are followed as long as they stay inside of the folder.
+    /// The first bytes of a file, at most `most`. Links are followed as long as they stay inside the folder.
     ///
     /// # Errors
-    /// If it is not a file of the folder, is hidden, or cannot be read.
+    /// If it is not a file in the folder, is hidden, or cannot be read.
     pub fn read_beginning(&self, path: &str, most: u64) -> Result<Vec<u8>, PathRefused> {
         let mut bytes = Vec::new();
         self.open(path)?.file.take(most).read_to_end(&mut bytes)?;
@@ -53,7 +55,7 @@ impl Workspace {
         if self.hidden.has(&opened) { Err(PathRefused::Hidden) } else { Ok(opened) }
     }
 
-    /// Opens a file to be replaced, if there is one. Everything that must not be changed is refused.
+    /// Opens a file to replace it; `None` if it does not exist. Files that tools may not change are refused.
     pub(super) fn open_to_change(&self, spot: &Spot) -> Result<Option<Opened>, PathRefused> {
         let Some(opened) = spot.open()? else {
             return if self.hidden.would_have(spot) { Err(PathRefused::Hidden) } else { Ok(None) };
@@ -91,7 +93,7 @@ macro_rules! in_a_workspace {
 }
 pub(super) use in_a_workspace;
 
-/// How a tool plans and runs that only reads. `$read` takes the tool, the arguments, and the moment when it has to end.
+/// `plan` and `run` of a tool that only reads. `$read` takes the tool, the arguments, and the time limit.
 macro_rules! plan_and_run_reading {
     ($read:expr) => {
         fn plan<'a>(
@@ -112,7 +114,7 @@ macro_rules! plan_and_run_reading {
 }
 pub(super) use plan_and_run_reading;
 
-/// How a tool plans and runs that changes a file: `wanted` says how, and the workspace applies what was approved.
+/// `plan` and `run` of a tool that changes a file: `wanted` makes the change, and the workspace applies it once it is approved.
 macro_rules! plan_and_run_changing {
     () => {
         fn plan<'a>(
@@ -133,7 +135,7 @@ macro_rules! plan_and_run_changing {
 }
 pub(super) use plan_and_run_changing;
 
-/// The content of a file that tools may change, from its beginning.
+/// The whole content of a file that tools may change.
 pub(super) fn content(opened: &Opened) -> Result<Vec<u8>, PathRefused> {
     use std::io::Seek as _;
     let mut file = &opened.file;

@@ -5,7 +5,7 @@ use rejoin_record::{Raw, content::Confidence};
 
 use super::{
     FileChange, Tool,
-    arguments::Given,
+    arguments::CallArguments,
     change::ProposedChange,
     workspace::{Workspace, in_a_workspace, plan_and_run_changing},
 };
@@ -20,10 +20,10 @@ pub struct WriteFile(Workspace);
 in_a_workspace!(WriteFile, "Writes files");
 
 impl WriteFile {
-    /// The change that a call asks for. Nothing is changed.
+    /// The change that a call asks for. It is only planned.
     ///
     /// # Errors
-    /// A text for the model: what is wrong, and what to do.
+    /// A text for the model: the fault, and how to correct it.
     pub fn planned(&self, arguments: &str) -> Result<FileChange, String> {
         Ok(self.wanted(arguments)?.0)
     }
@@ -43,7 +43,7 @@ pub(super) struct Writing {
 
 /// Reads the arguments of a call.
 pub(super) fn given(arguments: &str) -> Result<Writing, String> {
-    let mut given = Given::parse(arguments, &["path", "content", "confidence"])?;
+    let mut given = CallArguments::parse(arguments, &["path", "content", "confidence"])?;
     Ok(Writing { path: given.path()?, content: given.needed("content")?, confidence: given.confidence()? })
 }
 

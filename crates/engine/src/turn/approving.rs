@@ -1,8 +1,8 @@
-//! Decides whether a call that changes something may run, and records the question, the answer and the file as it was.
+//! Decides whether a call that changes something may run, and records the question, the answer and the file's old content.
 //!
-//! The order is: rules that deny, the mode `read-only`, rules that allow (from the settings, and those added in this conversation),
-//! the mode `auto`, and then the answer of a person or program. A call that waits for it is recorded. If the process is killed while
-//! it waits, nothing has run, and the next process asks again.
+//! The order is: deny rules, the mode `read-only`, allow rules (from the settings, and those added in this conversation), the mode
+//! `auto`, and then the answer of a person or program. A call that waits for an answer is recorded. If the process is killed
+//! meanwhile, nothing has run, and the next process asks again.
 
 use rejoin_formats::wire::base64;
 use rejoin_record::{
@@ -13,7 +13,7 @@ use rejoin_record::{
 
 use super::{
     Event, TurnInProgress, Worker,
-    calls::{self, Called, NEVER_RAN},
+    calls::{self, CallInEntry, NEVER_RAN},
 };
 use crate::{
     approval::{
@@ -26,16 +26,16 @@ use crate::{
 /// A call that may run.
 #[derive(Debug, Default)]
 pub(super) struct Permission {
-    /// What it does; none for a call that needs no approval.
+    /// The planned change; `None` for a call that needs no approval.
     pub(super) planned: Option<PlannedChange>,
     /// The arguments, if a person edited them.
     pub(super) arguments: Option<String>,
-    /// What the model is told besides the result.
+    /// A note that the model gets in addition to the result.
     pub(super) note: Option<String>,
 }
 
-/// What rules and mode say about a call.
-enum Decision {
+/// What the rules and the mode say about a call.
+enum Ruling {
     Allowed { by: &'static str, rule: Option<String> },
     Denied { by: &'static str, rule: Option<String>, why: String },
     Asked { why: String },
@@ -51,8 +51,8 @@ impl Worker {
         tool: &dyn Tool,
         planned: PlannedChange,
     ) -> Result<Permission, ToolOutput> {
-        match self.decision(call, &planned) {
-            Decision::Allowed { by, rule } => {
+        match self.ruling(call, &planned) {
+            Ruling::Allowed { by, rule } => {
                 let change = Change {
                     by: Some(by.into()),
                     rule: rule.map(Into::into),
@@ -61,7 +61,7 @@ impl Worker {
                 self.change_entry(running, change);
                 Ok(Permission { planned: Some(planned), ..Permission::default() })
             }
-            Decision::Denied { by, rule, why } => {
+            Ruling::Denied { by, rule, why } => {
                 let change = Change {
                     by: Some(by.into()),
                     rule: rule.map(Into::into),
@@ -71,12 +71,12 @@ impl Worker {
                 self.change_entry(running, change);
                 Err(ToolOutput::error(format!("[not run: {why}]")))
             }
-            Decision::Asked { why } => self.ask_about(running, call, at, tool, planned, why).await,
+            Ruling::Asked { why } => self.ask_about(running, call, at, tool, planned, why).await,
         }
     }
 
-    /// What the rules and the mode say.
-    fn decision(&self, call: &ToolCall, planned: &PlannedChange) -> Decision {
+    /// What the rules and the mode say about a call.
+    fn ruling(&self, call: &ToolCall, planned: &PlannedChange) -> Ruling {
         let approvals = &self.settings.approvals;
         let subject = planned.subject.for_rules(&call.name);
         let verdict = match approvals.rules.verdict(&subject) {
@@ -88,27 +88,23 @@ impl Worker {
         };
         match (verdict, approvals.mode, &planned.reach) {
             (RuleVerdict::Deny(rule), _, _) => {
-                Decision::Denied { by: "rule", why: format!("the rule `{rule}` denies it"), rule: Some(rule) }
+                Ruling::Denied { by: "rule", why: format!("the rule `{rule}` denies it"), rule: Some(rule) }
             }
-            (_, ApprovalMode::ReadOnly, _) => Decision::Denied {
+            (_, ApprovalMode::ReadOnly, _) => Ruling::Denied {
                 by: "mode",
                 rule: None,
                 why: String::from("the mode is read-only, so nothing may be changed"),
             },
-            (RuleVerdict::Allow(rules), _, _) => {
-                Decision::Allowed { by: "rule", rule: Some(rules.join("\n")) }
-            }
+            (RuleVerdict::Allow(rules), _, _) => Ruling::Allowed { by: "rule", rule: Some(rules.join("\n")) },
             (RuleVerdict::Ask(_), ApprovalMode::Auto, Reach::Confined) => {
-                Decision::Allowed { by: "mode", rule: None }
+                Ruling::Allowed { by: "mode", rule: None }
             }
-            (RuleVerdict::Ask(_), ApprovalMode::Auto, Reach::Open(why)) => {
-                Decision::Asked { why: why.clone() }
-            }
-            (RuleVerdict::Ask(why), ApprovalMode::Ask, _) => Decision::Asked { why: why.to_string() },
+            (RuleVerdict::Ask(_), ApprovalMode::Auto, Reach::Open(why)) => Ruling::Asked { why: why.clone() },
+            (RuleVerdict::Ask(why), ApprovalMode::Ask, _) => Ruling::Asked { why: why.to_string() },
         }
     }
 
-    /// Asks, records the question before and the answer after.
+    /// Asks about a change. Records the question first, and then the answer.
     async fn ask_about(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -135,7 +131,7 @@ impl Worker {
             answer = approve.answer(&request) => answer,
             () = running.stop.asked() => ApprovalAnswer::Stop,
         };
-        let by = Some(approve.who().into());
+        let by = Some(approve.answered_by().into());
         let denied = |reason: &str| Change {
             by: by.clone(),
             reason: Some(reason.into()),
@@ -170,14 +166,14 @@ impl Worker {
                         return Err(output);
                     }
                 };
-                // The file may have changed while the person was editing.
+                // Record the file again: it may have changed while the person was editing.
                 approved = of_file(approved, &planned);
                 approved.arguments = Some(arguments.as_str().into());
                 permission.arguments = Some(arguments);
                 permission.note = Some(note);
             }
         }
-        // The content before is in the proposal.
+        // The old content is already in the proposal.
         approved.path = planned.file.as_ref().map(|file| file.change.path.as_str().into());
         approved.after = planned.file.as_ref().map(|file| hash(&file.change.after));
         self.change_entry(running, approved);
@@ -185,12 +181,12 @@ impl Worker {
         Ok(permission)
     }
 
-    /// Asks again about calls that waited for approval when the last process ended, and runs what is approved. The calls after
-    /// them in the same message did not start either, and run as well.
+    /// Asks again about calls that were waiting for approval when the last process ended, and runs the approved ones. The calls
+    /// after them in the same message did not start either, so they run as well.
     pub(super) async fn ask_again(&mut self, running: &mut TurnInProgress<'_>) {
         self.composer.read(&self.conversation);
         let waiting = self.composer.awaiting_approval();
-        let again: Vec<Called> = waiting
+        let again: Vec<CallInEntry> = waiting
             .into_iter()
             .filter_map(|at| {
                 let message = self.composer.message(at.entry)?;
@@ -209,7 +205,7 @@ impl Worker {
         self.saved(running, saved);
     }
 
-    /// Reads the rules that were added in this conversation since the last time.
+    /// Reads the rules that were added in this conversation since the last call of this function.
     pub(super) fn read_own_rules(&mut self) {
         let (rules, read) = &mut self.own_rules;
         let entries = self.conversation.entries();
@@ -219,7 +215,7 @@ impl Worker {
                 && matches!(change.by.as_deref(), Some("person" | "program"))
                 && let Some(rule) = change.rule
             {
-                // A rule of a newer version that is not understood here only means that the person is asked again.
+                // A rule of a newer version that cannot be parsed only means that the person is asked again.
                 let _ = rules.allow(&rule);
             }
         }
@@ -227,7 +223,7 @@ impl Worker {
     }
 }
 
-/// The call as a person edited it: its new arguments, and what the model is told. The plan is changed accordingly.
+/// Applies a person's edit to a call: returns its new arguments and the note for the model, and updates the plan.
 async fn edited(
     call: &ToolCall,
     tool: &dyn Tool,
@@ -236,7 +232,7 @@ async fn edited(
 ) -> Result<(String, String), ToolOutput> {
     if let Some(file) = &mut planned.file {
         file.change.after = text.as_bytes().to_vec();
-        // The model was sure of its own content, which the proposal has, not of this one.
+        // The model's confidence was in its own content, which is in the proposal, not in this one.
         file.confidence = None;
         let arguments = Object::new().text("path", &file.change.path).text("content", text).finish();
         let note = "[a person edited the new content before it was written: read the file before you change it again]";
@@ -261,8 +257,8 @@ async fn edited(
     Ok((arguments, note))
 }
 
-/// Notes a file in a step: its path, its content before, the hash of its content after, the commit that it was changed at, and how
-/// sure the model is.
+/// Adds a file to a recorded step: its path, its old content, the hash of its new content, the checked-out commit, and the model's
+/// confidence.
 fn of_file(change: Change, planned: &PlannedChange) -> Change {
     let Some(PlannedFile { change: file, commit, confidence }) = &planned.file else { return change };
     let before = file.before.as_deref().map(std::str::from_utf8);
@@ -280,7 +276,7 @@ fn of_file(change: Change, planned: &PlannedChange) -> Change {
     }
 }
 
-/// The hash by which an undo recognises a file.
+/// The hash by which undoing recognises a file's content.
 pub(crate) fn hash(content: &[u8]) -> Text {
     Text::from(blake3::hash(content).to_hex().as_str())
 }

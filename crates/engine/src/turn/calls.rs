@@ -1,7 +1,7 @@
-//! Running tools. A call is recorded as running before it starts, and its result as soon as it arrives.
+//! Runs tools. A call is recorded as running before it starts, and its result is recorded as soon as it arrives.
 //!
-//! Calls that only read run beside each other. A call that changes something runs alone, after the calls before it and before the
-//! calls after it, so that each sees what the others did, in the order in which the model asked.
+//! Calls that only read run in parallel. A call that changes something runs alone, after the calls before it and before the calls
+//! after it, so that each call sees the effects of the earlier ones, in the model's order.
 
 use std::{future::Future as _, pin::Pin, sync::Arc, task::Poll, time::Duration, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A call, by the entry of its message and its block.
-pub(super) type Called = (EntryId, u64, ToolCall);
+pub(super) type CallInEntry = (EntryId, u64, ToolCall);
 
 const STOPPED: &str =
     "[interrupted: the turn was stopped while this ran; it may have done a part of its work]";
@@ -27,12 +27,12 @@ const HALF: &str = "[not run: the answer ended before the arguments of this call
 const NO_OBJECT: &str =
     "[the arguments are not a JSON object: the tool was not run; call it again with an object]";
 
-/// How long a call that changes something may take to return what it has, once the turn is stopped or its time is up.
+/// How long a call that changes something may take to return its result so far, once the turn is stopped or its time is up.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// A call that reads, as it runs.
+/// A reading call in progress.
 struct Reading<'c> {
-    called: &'c Called,
+    called: &'c CallInEntry,
     began: Instant,
     doing: BoxFuture<'static, ToolOutput>,
 }
@@ -49,8 +49,9 @@ impl Worker {
         let blocks = message.blocks.iter().enumerate();
         let calls =
             blocks.filter_map(|(block, content)| Some((entry, block as u64, content.as_call()?.clone())));
-        let mut calls: Vec<Called> = calls.collect();
-        // A call that was cut inside its arguments is refused anyway. One that was cut before them looks like a call without any.
+        let mut calls: Vec<CallInEntry> = calls.collect();
+        // A call that was cut inside its arguments is refused anyway, but one that was cut before them looks like a call without
+        // arguments.
         let is_half = |block: &Block| {
             block.as_call().is_some_and(|call| matches!(call.arguments.text().trim(), "" | "{}"))
         };
@@ -63,16 +64,16 @@ impl Worker {
         self.run(running, calls).await;
     }
 
-    /// Runs calls in order. Results are recorded as they arrive; a view has them in the order of the calls. If the turn is stopped,
-    /// every call that has no result yet gets one that says so.
-    pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<Called>) {
+    /// Runs calls in order. Results are recorded as they arrive; a view shows them in the order of the calls. If the turn is
+    /// stopped, every call without a result gets a result that states so.
+    pub(super) async fn run(&mut self, running: &mut TurnInProgress<'_>, calls: Vec<CallInEntry>) {
         let _pause = running.clock.pause();
-        let mut reading: Vec<&Called> = Vec::new();
+        let mut reading: Vec<&CallInEntry> = Vec::new();
         for called in &calls {
             let (entry, block, call) = called;
             let planned = match running.stop.is_stopped() {
                 true => Err(ToolOutput::error(NEVER_RAN)),
-                // A plan may depend on what an earlier call does, but reading calls do nothing.
+                // A plan may depend on the effects of an earlier call, but reading calls have none.
                 false => self.plan(&running.stop.clone(), call).await,
             };
             let at = CallAt { entry: *entry, block: *block };
@@ -91,7 +92,7 @@ impl Worker {
         self.read(running, &reading).await;
     }
 
-    /// Finds the tool, and what a call would do. An error is the call's result.
+    /// Finds the tool and plans the call. An error is the call's result.
     pub(super) async fn plan(
         &self,
         stop: &Stop,
@@ -123,7 +124,7 @@ impl Worker {
     }
 
     /// Runs calls that only read, all at the same time.
-    async fn read(&mut self, running: &mut TurnInProgress<'_>, calls: &[&Called]) {
+    async fn read(&mut self, running: &mut TurnInProgress<'_>, calls: &[&CallInEntry]) {
         if running.stop.is_stopped() {
             for (_, _, call) in calls {
                 self.refuse(running, call, ToolOutput::error(NEVER_RAN));
@@ -228,7 +229,7 @@ impl Worker {
         self.finish(running, call, began, output);
     }
 
-    /// Waits for one call. When the turn is stopped, the call has a moment to return what it has so far.
+    /// Waits for one call. When the turn is stopped, the call has a moment to return its result so far.
     async fn run_alone(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -252,7 +253,7 @@ impl Worker {
             stop: &stop,
             delegation: delegation.as_ref(),
         });
-        // A delegated task has the limits of a turn.
+        // A delegated task has its own turn limits.
         let time = match delegation {
             Some(_) => Duration::MAX,
             None => self.settings.limits.tool.time.saturating_add(LAST_WORDS),
@@ -324,7 +325,7 @@ impl Worker {
     }
 }
 
-/// No arguments are an empty object.
+/// The arguments of a call; blank text becomes an empty object.
 pub(super) fn arguments(text: &Text) -> String {
     if text.trim().is_empty() { String::from("{}") } else { text.to_string() }
 }
@@ -344,7 +345,7 @@ fn too_long(time: Duration) -> String {
     )
 }
 
-/// Sleeps; for ever, if the time is too long for a timer.
+/// Sleeps; for ever if the time is too long for a timer.
 async fn sleep(time: Duration) {
     match tokio::time::Instant::now().checked_add(time) {
         Some(end) => tokio::time::sleep_until(end).await,
@@ -352,10 +353,10 @@ async fn sleep(time: Duration) {
     }
 }
 
-/// How much longer than the limit an output may be: a tool that keeps to the limit itself says at the end what it left out.
+/// How far an output may exceed the limit, in bytes: a tool that observes the limit adds a note at the end about what it left out.
 const LAST_NOTE: usize = 4 * 1024;
 
-/// The text up to the limit, and how much more there was.
+/// The text up to the limit, and the number of bytes beyond it.
 fn kept(mut text: String, limit: usize) -> String {
     if text.len() > limit.saturating_add(LAST_NOTE) {
         let end = text.floor_char_boundary(limit);
@@ -366,7 +367,7 @@ fn kept(mut text: String, limit: usize) -> String {
     text
 }
 
-/// Waits for the next call that is done.
+/// Waits for the next call that finishes.
 async fn next<'c>(doing: &mut [Option<Reading<'c>>]) -> (&'c ToolCall, Instant, ToolOutput) {
     std::future::poll_fn(|context| {
         for slot in doing.iter_mut() {

@@ -1,4 +1,4 @@
-//! Decides about calls without results before a request is sent, and records the decisions.
+//! Decides what becomes of calls without results before a request is sent, and records the decisions.
 
 use rejoin_formats::{Context, context::ToolDeclaration};
 use rejoin_record::{
@@ -12,7 +12,7 @@ use rejoin_view::{OnBroken, window::SYNTHETIC};
 use super::{Event, TurnInProgress, Worker};
 use crate::{conversation::Saved, provider::context_of};
 
-/// The message that the engine adds when the model spoke last and has to continue.
+/// The user message that the engine adds if the model spoke last and must continue.
 const GO_ON: &str = "Continue.";
 
 /// Whether the engine added a message, rather than a person or a model.
@@ -21,13 +21,13 @@ pub fn is_synthetic(message: &Message) -> bool {
 }
 
 impl Worker {
-    /// Records everything that the next request depends on: decisions about calls, a message of the user if the model spoke last,
-    /// and that the request is sent.
+    /// Records everything that the next request depends on: decisions about calls, a user message if the model spoke last, and that
+    /// the request is sent.
     pub(super) fn close(&mut self, running: &mut TurnInProgress<'_>) {
         self.composer.read(&self.conversation);
         let findings = self.composer.findings();
         let broken = findings.iter().any(rejoin_view::Finding::is_problem);
-        // Once per turn: a server that reuses ids breaks every request in the same way.
+        // Report repairs once per turn: a server that reuses ids breaks every request in the same way.
         if broken && !std::mem::replace(&mut running.has_reported_mending, true) {
             running.tell(Event::Mended(findings));
         }
@@ -57,9 +57,9 @@ impl Worker {
     }
 
     /// Switches to [`OnBroken::Drop`] and records at once that the calls without a result are left out of every later request,
-    /// together with the other calls of their messages. Returns their number, and whether the decision was saved.
+    /// together with the other calls of their messages. Returns the number of calls, and whether the decision was saved.
     ///
-    /// A turn would record the same before its first request. But the next turn may run in another process with other settings.
+    /// A turn would record the same before its first request, but the next turn may run in another process with other settings.
     pub fn leave_out_unanswered(&mut self) -> (usize, Saved) {
         self.set_on_broken(OnBroken::Drop);
         self.conversation.take_in_draft();
@@ -71,17 +71,17 @@ impl Worker {
         }
         let saved = self.conversation.append(&Content::Closed(Closed { calls })).saved;
         self.composer.read(&self.conversation);
-        // Repair the messages of these calls again, now that it is decided.
+        // Repair the messages of these calls again, now that the decision is recorded.
         self.composer.start_over();
         (count, saved)
     }
 
-    /// Runs calls without results again, if the setting says so. A call that an earlier request closed stays closed.
+    /// Runs calls without results again, if the setting asks for it. A call that an earlier request closed stays closed.
     pub(super) async fn rerun(&mut self, running: &mut TurnInProgress<'_>) {
         if self.settings.on_broken != OnBroken::Rerun {
             return;
         }
-        // Only once: calls that have no result after that are kept as interrupted.
+        // Only once: calls that still have no result afterwards are kept as interrupted.
         self.settings.on_broken = OnBroken::Keep;
         self.composer.read(&self.conversation);
         let open = self.composer.unanswered();
@@ -106,7 +106,7 @@ impl Worker {
         self.run(running, again).await;
     }
 
-    /// Records instructions, tools and target if they differ from what was recorded last.
+    /// Records instructions, tools and target if they differ from the newest recorded ones.
     pub(super) fn record_context(&mut self) {
         if self.context.is_some() {
             return;
@@ -119,10 +119,12 @@ impl Worker {
             .text("model", &endpoint.model)
             .text_if("url", endpoint.address.url.as_deref())
             .text_if("base_url", endpoint.address.base_url.as_deref());
-        let context = content::Context {
+        let context = content::RecordedContext {
             system: self.settings.system.as_deref().map(Text::new),
             tools: (!offered.is_empty()).then(|| Raw::new(tools_json(&offered))),
             target: Some(Raw::new(target.finish())),
+            own_instructions: self.settings.system_parts.own.as_deref().map(Text::new),
+            project_instructions: self.settings.system_parts.project.as_deref().map(Text::new),
         };
         let recorded =
             self.conversation.entries().iter().rev().find_map(|entry| match entry.envelope().kind {
@@ -142,7 +144,7 @@ impl Worker {
     }
 }
 
-/// The JSON that records tools.
+/// The JSON form in which tools are recorded.
 fn tools_json(tools: &[ToolDeclaration]) -> String {
     json::list(tools.iter().map(|tool| {
         let schema = tool.schema.as_ref().map_or("{\"type\":\"object\"}", Raw::as_str);

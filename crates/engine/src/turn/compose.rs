@@ -1,17 +1,18 @@
-//! Makes the next request from the record: walks the path, repairs new messages, and extends the body.
+//! Builds the next request from the record: walks the path, repairs new messages, and extends the body.
 //!
-//! The cost depends on what is new. If the record does not simply continue (a compaction, a branch, entries of another process),
-//! everything is read again.
+//! The cost depends on the number of new entries. If they do not simply follow the old ones (after a compaction, a branch, or
+//! entries of another process), everything is read again.
 
 use std::sync::Arc;
 
-use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::Respelled};
+use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::SpellingMap};
 use rejoin_record::{
     Block, BlockKind, Content, ConversationId, EntryId, Kind, Message,
     content::{CallAt, ClosedCall, Decision},
 };
 use rejoin_view::{
     Fate, Finding, KnownCall, OnBroken, Repaired, Repairer, SoundRole,
+    excerpt::without_middle,
     path::{self, Walk},
 };
 
@@ -21,7 +22,7 @@ use crate::{
     provider::{Endpoint, Provider, ProviderError, Request, draft_for},
 };
 
-/// Keeps what is needed to write the next request of a conversation.
+/// Keeps the state needed to write the next request of a conversation.
 pub(super) struct Composer {
     policy: OnBroken,
     /// The most bytes of one result that a model sees.
@@ -31,19 +32,19 @@ pub(super) struct Composer {
     walked: usize,
     last: Option<EntryId>,
     repairer: Repairer,
-    /// The number of messages that the repairer has, and of the requests that it knows were sent.
+    /// The number of messages that the repairer has, and the number of sent requests that it knows about.
     pushed: usize,
     seals: usize,
-    /// How often results were pruned, as far as the repairer knows.
+    /// The number of prunes that the repairer knows about.
     prunes: usize,
-    /// How often the list of messages was started over.
+    /// How often the list of messages was rebuilt.
     lists: usize,
-    /// The conversation, if it was just read from its beginning: then its repair is logged.
+    /// The conversation, if it was just read from its beginning. Its repair is then logged.
     recovering: Option<ConversationId>,
     draft: Option<(Endpoint, Arc<Context>, Draft)>,
 }
 
-/// A request that is ready to be sent.
+/// A request that is ready to send.
 pub(super) struct Composed {
     pub(super) request: Request,
     /// The findings about messages that were not sent before.
@@ -51,13 +52,13 @@ pub(super) struct Composed {
     pub(super) basis: Basis,
 }
 
-/// What is needed of a request to record its answer.
+/// The facts about a request that are needed to record its answer.
 #[derive(Default)]
 pub(super) struct Basis {
     /// The hash that reasoning in the answer is bound to.
     pub(super) prefix: Option<rejoin_record::Text>,
-    /// Names and ids that the provider got in another spelling.
-    pub(super) respelled: Respelled,
+    /// The names and ids that were spelled differently for the provider.
+    pub(super) respelled: SpellingMap,
 }
 
 impl Composer {
@@ -78,12 +79,12 @@ impl Composer {
         }
     }
 
-    /// Reads the entries that are new in the conversation.
+    /// Reads the new entries of the conversation.
     pub(super) fn read(&mut self, conversation: &Conversation) {
         self.read_with(conversation, None);
     }
 
-    /// The same, where the content of one of them is known. A long one need not be parsed.
+    /// Reads the new entries as [`Composer::read`] does. If the content of one of them is known, a long entry need not be parsed.
     pub(super) fn read_with(&mut self, conversation: &Conversation, mut known: Option<(EntryId, Content)>) {
         let entries = conversation.entries();
         let continues = entries.len() >= self.walked
@@ -111,7 +112,7 @@ impl Composer {
         }
     }
 
-    /// Walks the whole path.
+    /// Reads the whole path again.
     fn read_all(&mut self, conversation: &Conversation) {
         let tree = conversation.tree();
         let path = tree.path().0;
@@ -120,7 +121,7 @@ impl Composer {
         let changed = path::changed(&path);
         for entry in path {
             self.walk.cross(&tree, entry.id());
-            // A compaction is not a message, though it shows one, and a message that a view shows differently is read again.
+            // Parse an entry again if a view shows it differently, and a compaction, because the entry itself is not a message.
             let is_as_read = entry.envelope().kind == Kind::Message && !changed.contains(&entry.id());
             match read.get(&entry.id()).filter(|_| is_as_read) {
                 Some(message) => self.walk.message(entry.id(), Arc::clone(message)),
@@ -130,7 +131,7 @@ impl Composer {
         self.has_walked_all(conversation);
     }
 
-    /// Takes the path of a conversation as it was walked when the conversation was opened.
+    /// Takes over the path that was walked when the conversation was opened.
     pub(super) fn take(&mut self, conversation: &mut Conversation) {
         if let Some(walk) = conversation.take_walk() {
             self.walk = walk;
@@ -154,7 +155,7 @@ impl Composer {
         self.draft = None;
     }
 
-    /// Hands new messages to the repairer, with what is known about their calls.
+    /// Passes new messages to the repairer, with the facts about their calls.
     fn push(&mut self) {
         let messages = self.walk.messages();
         self.repairer.reserve(messages.len().saturating_sub(self.pushed));
@@ -164,7 +165,7 @@ impl Composer {
                 self.seals += 1;
             }
             let Some(message) = messages.get(self.pushed) else { break };
-            let message = shortened(message, self.tool_output);
+            let message = shortened(message, self.tool_output, self.walk.numbers()[self.pushed]);
             self.repairer.push(message, &self.walk.fates(self.pushed));
             self.pushed += 1;
         }
@@ -179,13 +180,13 @@ impl Composer {
         self.repairer.view()
     }
 
-    /// The calls that have no result, with what a request sent now would decide about them.
+    /// The calls without a result, with the decision that a request sent now would record about them.
     pub(super) fn unanswered(&mut self) -> Vec<ClosedCall> {
         self.undecided(|fate| fate != Fate::ClosedWithBatch)
     }
 
-    /// The calls that the next request would show changed: those without a result and, where they are left out, the others of their
-    /// batch.
+    /// The calls that the next request would show changed: those without a result and, if they are left out, the other calls of
+    /// their batch.
     pub(super) fn decisions(&mut self) -> Vec<ClosedCall> {
         self.undecided(|_| true)
     }
@@ -204,9 +205,9 @@ impl Composer {
         self.repairer.undecided().into_iter().filter(|call| wanted(call.fate)).map(closed).collect()
     }
 
-    /// The calls that wait for approval, and those after them that did not start because of that.
+    /// The calls that wait for approval, and those after them that did not start for that reason.
     pub(super) fn awaiting_approval(&mut self) -> Vec<CallAt> {
-        // A turn that prunes results would otherwise repair all messages twice: here, and again after it.
+        // Return early: a turn that prunes results would otherwise repair all messages twice, here and after pruning.
         if !self.walk.has_asked() {
             return Vec::new();
         }
@@ -224,7 +225,7 @@ impl Composer {
             .collect()
     }
 
-    /// All messages, as the record shows them, and the entry of each.
+    /// All messages in the form that the record shows, and the entry of each.
     pub(super) fn messages(&self) -> (&[Arc<Message>], &[EntryId]) {
         (self.walk.messages(), self.walk.entries())
     }
@@ -234,8 +235,8 @@ impl Composer {
         self.walk.message_of(entry)
     }
 
-    /// Whether the view ends with a message of the model. If that message calls tools, results follow it, if only to say that there is
-    /// none.
+    /// Whether the view ends with a message of the model. A message with calls is always followed by results, synthesized ones if
+    /// needed.
     pub(super) fn ends_with_assistant(&mut self) -> bool {
         self.view()
             .view
@@ -256,7 +257,7 @@ impl Composer {
         self.repairer.all_findings()
     }
 
-    /// How often the list of messages was started over.
+    /// How often the list of messages was rebuilt.
     pub(super) fn lists(&self) -> usize {
         self.lists
     }
@@ -266,18 +267,18 @@ impl Composer {
         &self.walk
     }
 
-    /// The first messages, as a model sees them.
+    /// The first `count` messages in the form that a model sees.
     pub(super) fn shown(&self, count: usize) -> Vec<Arc<Message>> {
-        let messages = self.walk.messages().iter().take(count);
-        messages.map(|message| shortened(message, self.tool_output)).collect()
+        let messages = self.walk.messages().iter().zip(self.walk.numbers()).take(count);
+        messages.map(|(message, number)| shortened(message, self.tool_output, *number)).collect()
     }
 
-    /// Whether there is nothing to show a model.
+    /// Whether there is no message to show a model.
     pub(super) fn is_empty(&self) -> bool {
         self.walk.messages().is_empty()
     }
 
-    /// Makes the request. The `turn` entry that records it was appended before.
+    /// Builds the request. The `turn` entry that records it was appended before.
     pub(super) fn request(
         &mut self,
         provider: &dyn Provider,
@@ -315,8 +316,8 @@ impl Composer {
     }
 }
 
-/// The message as a model sees it, without the middle of very long results. The record keeps all of it.
-fn shortened(message: &Arc<Message>, limit: usize) -> Arc<Message> {
+/// The message in the form that a model sees: very long results lose their middle. The record keeps all of it.
+fn shortened(message: &Arc<Message>, limit: usize, number: usize) -> Arc<Message> {
     let long = |block: &Block| block.as_text().is_some_and(|text| text.len() > limit);
     let results = message.blocks.iter().filter_map(Block::as_result);
     if !results.flat_map(|result| &result.content).any(long) {
@@ -331,27 +332,11 @@ fn shortened(message: &Arc<Message>, limit: usize) -> Arc<Message> {
             if let BlockKind::Text(text) = &mut block.kind
                 && text.len() > limit
             {
-                *text = middle_left_out(text, limit).into();
+                *text = without_middle(text, limit, number).into();
             }
         }
     }
     Arc::new(shorter)
-}
-
-/// How a model gets at the part of an output that it is not shown.
-const HOW_TO_READ: &str = "to read them, ask for less at a time: read_file takes `from` and `lines`, grep a narrower pattern, and the \
-                           output of a command can go to a file first";
-
-/// The text without its middle.
-fn middle_left_out(text: &str, limit: usize) -> String {
-    let head = text.floor_char_boundary(limit / 2);
-    let tail = text.ceil_char_boundary(text.len() - limit / 2);
-    let left_out = tail - head;
-    format!(
-        "{}\n[{left_out} bytes in the middle are not shown; {HOW_TO_READ}]\n{}",
-        &text[..head],
-        &text[tail..]
-    )
 }
 
 #[cfg(test)]
@@ -362,9 +347,10 @@ mod tests {
     fn a_long_result_keeps_its_ends() {
         let text = format!("begin{}end", "\u{e9}".repeat(1000));
         let message = Arc::new(Message::tool("c", text.as_str()));
-        assert!(Arc::ptr_eq(&message, &shortened(&message, text.len())));
-        let shorter = shortened(&message, 101).content().unwrap();
+        assert!(Arc::ptr_eq(&message, &shortened(&message, text.len(), 3)));
+        let shorter = shortened(&message, 101, 3).content().unwrap();
         assert!(shorter.starts_with("begin") && shorter.ends_with("end"), "{shorter}");
-        assert!(shorter.len() < 400 && shorter.contains("bytes in the middle are not shown"));
+        assert!(shorter.len() < 500 && shorter.contains("bytes in the middle are not shown"));
+        assert!(shorter.contains(r#"recall with {"message": 3, "from": 49}"#), "{shorter}");
     }
 }

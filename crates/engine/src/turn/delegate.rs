@@ -1,7 +1,7 @@
 //! Delegation: a call hands a task to a new conversation with the same provider, store and approvals.
 //!
-//! The two are linked both ways before the other one starts: the parent's `change` entry names the child, and the child's `meta`
-//! entry names the call. So whichever process is killed, each finds the other, and both can be resumed.
+//! The two conversations are linked both ways before the new one starts: the parent's `change` entry names the child, and the
+//! child's `meta` entry names the call. So if either process is killed, each conversation names the other, and both can be resumed.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::{
     writer::New,
 };
 
-/// How many delegations may lead to a conversation. A model that only ever delegates is stopped here.
+/// How many delegations may lead to a conversation, so that a model cannot delegate without end.
 const DEPTH: u8 = 3;
 
-/// The requests that a delegated task may take at most.
+/// The most requests that a delegated task may take.
 const REQUESTS: u32 = 30;
 
 /// Starts the conversation of a delegated task.
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Delegation {
 }
 
 impl Worker {
-    /// What a call needs to delegate a task.
+    /// The context that a call needs to delegate a task.
     pub(super) fn delegation(&self, running: &TurnInProgress<'_>, at: CallAt) -> Delegation {
         let clock = Arc::clone(self.conversation.clock());
         let limits = self.limits_left(running);
@@ -72,13 +72,13 @@ impl Worker {
 }
 
 impl Delegation {
-    /// The conversation that the task gets.
+    /// The conversation of the task.
     pub fn child(&self) -> ConversationId {
         self.child
     }
 
-    /// Works on a task until it is done, and returns the last words. `tools` names the tools that may be used; all of the parent's if
-    /// it is none.
+    /// Works on a task until it is done, and returns the final answer. `tools` names the tools that the task may use; `None` means
+    /// all of the parent's.
     pub fn work<'a>(
         &'a self,
         task: &'a str,
@@ -124,7 +124,7 @@ impl Delegation {
         })
     }
 
-    /// The tools of the task. The deepest conversation cannot delegate.
+    /// The tools of the task. A conversation at the greatest depth cannot delegate.
     fn tools_for(&self, names: Option<&[String]>) -> Result<Tools, ToolOutput> {
         let unknown = names.unwrap_or_default().iter().find(|name| self.tools.get(name).is_none());
         if let Some(unknown) = unknown {

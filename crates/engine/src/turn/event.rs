@@ -1,4 +1,4 @@
-//! The events of a turn. They are all that a user interface needs to draw it.
+//! The events of a turn. A user interface needs nothing else to draw it.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub enum Event {
         /// The provider's model.
         model: String,
     },
-    /// A part of the stored conversation cannot be read. The findings say what and where; everything else is used.
+    /// A part of the stored conversation cannot be read. The findings name the places; the rest is used.
     Damaged(Vec<Finding>),
-    /// The history was repaired for the model. The findings say what was wrong and what the model sees instead. The record is
+    /// The history was repaired for the model. The findings describe the faults and what the model sees instead. The record is
     /// unchanged.
     Mended(Vec<Finding>),
     /// Before the request left, calls without a result were closed.
@@ -35,7 +35,7 @@ pub enum Event {
         /// The number of calls that are run again.
         rerun: usize,
     },
-    /// The turn waits for servers that are still starting, because their tools belong to the request.
+    /// The turn waits for servers that are still starting, because the request includes their tools.
     WaitingForServers {
         /// The names of the servers.
         names: Vec<String>,
@@ -51,7 +51,7 @@ pub enum Event {
     Retrying {
         /// The number of the next attempt, from 2.
         attempt: u32,
-        /// The time until then.
+        /// The time until the next attempt.
         wait: Duration,
         /// Why the last attempt failed.
         why: String,
@@ -76,11 +76,11 @@ pub enum Event {
         /// The arguments, as the model wrote them.
         arguments: String,
     },
-    /// A call waits for an answer of [`Approve`](crate::approval::Approve). What it would do is recorded.
+    /// A call waits for an answer of [`Approve`](crate::approval::Approve). Its plan is recorded.
     ApprovalWanted(Box<ApprovalRequest>),
-    /// Something that a person should know before a call runs, such as that commands are not confined.
+    /// A warning for the person before a call runs, for example that commands are not confined.
     Warning(String),
-    /// A piece of what a running tool puts out. The result has all of it.
+    /// A piece of a running tool's output. The result contains all of it.
     CallOutput {
         /// The call's id.
         id: String,
@@ -99,14 +99,14 @@ pub enum Event {
         is_error: bool,
         /// How long the tool ran.
         took: Duration,
-        /// The number of the message with the result, as histories show it, if it is known.
+        /// The number of the message with the result, as histories show it; `None` if it is not known.
         message: Option<usize>,
     },
     /// Tool results became tombstones, to save room. The record keeps them.
     Pruned {
-        /// How many.
+        /// The number of results.
         results: usize,
-        /// The tokens that they took.
+        /// The estimated tokens that they took.
         tokens: u64,
     },
     /// The conversation is about to be compacted, which takes one request or more.
@@ -123,11 +123,11 @@ pub enum Event {
         /// The tokens now.
         after: u64,
     },
-    /// An entry could not be stored. The conversation continues in memory; the text says why.
+    /// An entry could not be stored. The conversation continues in memory; the text gives the reason.
     NotSaved(String),
-    /// The entries that could not be stored before are stored now.
+    /// All entries that could not be stored earlier are stored now.
     Saved,
-    /// Why the turn failed. Sent before its end where the caller does not get the error itself.
+    /// Why the turn failed. Sent before its end if the caller does not get the error itself.
     Failed {
         /// The error's code, for programs.
         code: &'static str,
@@ -136,13 +136,13 @@ pub enum Event {
         /// What a person can do about it.
         hint: Option<String>,
     },
-    /// The turn is over.
+    /// The turn has ended.
     Ended {
         /// How it ended.
         ending: Ending,
         /// The tokens of its requests and answers that the provider counted.
         usage: Usage,
-        /// What they cost, if the model's price is known.
+        /// Their cost; `None` if the model's price is not known.
         cost: Option<Dollars>,
     },
 }
@@ -150,7 +150,7 @@ pub enum Event {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The model asked for nothing more.
+    /// The model finished its answer and made no further call.
     Done,
     /// A person or the program stopped it.
     Interrupted,
@@ -167,25 +167,25 @@ pub enum Limit {
     Requests(u32),
     /// The time that the turn took.
     Time(Duration),
-    /// The tokens of all requests and answers: the next request would have crossed the limit.
+    /// The tokens of all requests and answers. The next request would have exceeded the limit.
     Tokens {
         /// The tokens of the turn so far.
         spent: u64,
-        /// The tokens that the next request and its answer would take, about.
+        /// The estimated tokens of the next request and its answer.
         next: u64,
         /// The limit.
         limit: u64,
     },
-    /// What the turn may cost: the next request would have crossed the limit.
+    /// The cost of the turn. The next request would have exceeded the limit.
     Cost {
         /// The cost of the turn so far.
         spent: Dollars,
-        /// The cost of the next request and its answer, about.
+        /// The estimated cost of the next request and its answer.
         next: Dollars,
         /// The limit.
         limit: Dollars,
     },
-    /// The length of one answer: the provider cut it.
+    /// The length of one answer. The provider cut the answer at its limit.
     AnswerLength,
 }
 
@@ -207,7 +207,7 @@ impl std::fmt::Display for Limit {
                 f,
                 "the turn cost {spent}, and the next request would cost about {next} more: the limit is {limit}"
             ),
-            Self::AnswerLength => f.write_str("the answer reached the longest that was asked for"),
+            Self::AnswerLength => f.write_str("the answer reached the requested maximum length"),
         }
     }
 }

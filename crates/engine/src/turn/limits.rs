@@ -1,4 +1,4 @@
-//! The limits of a turn and of its tools. Each can be set.
+//! The limits of a turn and of its tools. All of them are settings.
 
 use std::time::Duration;
 
@@ -7,19 +7,18 @@ use crate::provider::catalogue::Dollars;
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// How many requests a turn may take. A model that calls tools in circles is stopped here, so this limit cannot be
-    /// switched off.
+    /// How many requests a turn may take. It stops a model that calls tools in circles, so it cannot be switched off.
     pub requests: u32,
-    /// How long a turn may take, not counting the time in which its tools run or wait for approval; none for no limit. It stops a
+    /// How long a turn may take, without the time in which its tools run or wait for approval; `None` for no limit. It stops a
     /// provider that never ends its answer.
     pub time: Option<Duration>,
-    /// How many tokens a turn may take, requests and answers together; none for no limit. The turn stops before the
-    /// request that would cross it.
+    /// How many tokens a turn may take, requests and answers together; `None` for no limit. The turn stops before the request that
+    /// would exceed it.
     pub tokens: Option<u64>,
-    /// How much a turn may cost; none for no limit. The turn stops before the request that would cross it. Has no
-    /// effect if the model's price is not known.
+    /// How much a turn may cost; `None` for no limit. The turn stops before the request that would exceed it. Has no effect if the
+    /// model's price is not known.
     pub cost: Option<Dollars>,
-    /// The limits of each call of a tool.
+    /// The limits of each tool call.
     pub tool: ToolLimits,
 }
 
@@ -35,14 +34,14 @@ impl Default for Limits {
     }
 }
 
-/// The limits of one call of a tool.
+/// The limits of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// How long it may run. Then its result says so, and the turn continues.
+    /// How long it may run. After that, its result reports the time limit, and the turn continues.
     pub time: Duration,
-    /// How much of its output a model sees, in bytes. The record keeps more of it.
+    /// How many bytes of its output a model sees. The record keeps more of it.
     pub shown: usize,
-    /// How much of its output the record keeps, in bytes. The rest is counted.
+    /// How many bytes of its output the record keeps. The rest is only counted.
     pub kept: usize,
 }
 
@@ -50,7 +49,7 @@ impl Default for ToolLimits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(120),
-            // Some twenty thousand words: more fills a window with one result.
+            // About twenty thousand words: a longer result would fill a window alone.
             shown: 160 * 1024,
             // A quarter of the longest entry that a store reads.
             kept: 64 * 1024 * 1024,

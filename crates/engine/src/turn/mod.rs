@@ -1,7 +1,7 @@
-//! A turn: append, view, encode, send, decode, append, run tools, and repeat, until the model asks for nothing more.
+//! A turn: append, view, encode, send, decode, append, run tools, and repeat until the model makes no further call.
 //!
-//! Record before you act: the user's message is stored before the request leaves, the model's message before a tool runs,
-//! each result before the model sees it. `request.rs` is one request and its answer, `calls.rs` runs tools, `approving.rs` decides
+//! Record before you act: the user's message is stored before the request leaves, the model's message before a tool runs, each
+//! result before the model sees it. `request.rs` handles one request and its answer, `calls.rs` runs tools, `approving.rs` decides
 //! which of them may run, `delegate.rs` hands a task to another conversation, `closing.rs` decides about calls without results,
 //! `compose.rs` turns the record into the next request.
 
@@ -78,29 +78,32 @@ impl From<String> for TurnInput {
 pub struct TurnOutcome {
     /// The text of the model's last message; empty if it has none.
     pub response: String,
-    /// The messages that this turn added, in order: the input, the answers of the model, and every result.
+    /// The messages that this turn added, in order: the input, the model's answers, and every result.
     pub messages: Vec<Arc<Message>>,
-    /// The tokens of all requests and answers of the turn, those for summaries included.
+    /// The tokens of all requests and answers of the turn, including those for summaries.
     pub usage: Usage,
-    /// What they cost, if the model's price is known.
+    /// Their cost; `None` if the model's price is not known.
     pub cost: Option<Dollars>,
     /// How the turn ended.
     pub ending: Ending,
 }
 
-/// Why a turn failed. Everything until then is recorded.
+/// Why a turn failed. Everything up to the failure is recorded.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TurnError {
-    /// The conversation is broken, and repair is turned off.
+    /// The conversation is broken, and repair is switched off.
     #[error("the conversation is broken, and repairing it is turned off")]
     Unsound(Vec<Finding>),
     /// The provider did not answer.
     #[error("{error}")]
     Provider {
-        /// Why.
+        /// The provider's error.
         error: ProviderError,
-        /// Findings in the conversation that may explain it, if the provider refused the request.
+        /// Findings in the conversation that may explain why the provider refused the request.
         explanation: Vec<Finding>,
+        /// Whether the new message was taken back: it stays in the record, on a branch, and the conversation continues from before
+        /// it.
+        taken_back: bool,
     },
     /// There is nothing to continue: the conversation has no message.
     #[error("there is nothing to continue: the conversation has no messages")]
@@ -109,7 +112,7 @@ pub enum TurnError {
 
 impl From<ProviderError> for TurnError {
     fn from(error: ProviderError) -> Self {
-        Self::Provider { error, explanation: Vec::new() }
+        Self::Provider { error, explanation: Vec::new(), taken_back: false }
     }
 }
 
@@ -123,7 +126,7 @@ impl TurnError {
         }
     }
 
-    /// Findings in the conversation that are the reason, or may explain it.
+    /// Findings in the conversation that caused the error, or may explain it.
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Unsound(findings) => findings,
@@ -138,10 +141,26 @@ impl TurnError {
             Self::Unsound(_) => Some(String::from(
                 "`rejoin check` says what is broken; `--on-broken keep` mends it, and nothing is lost",
             )),
+            Self::Provider { error: ProviderError::ContextLength(_), taken_back: true, .. } => {
+                Some(String::from(
+                    "send less text, make room with `rejoin prune --keep-last 0` or `rejoin compact`, or choose a model with a larger \
+                     window (`--model`); the message is kept on a branch, and the conversation continues from before it",
+                ))
+            }
             Self::Provider { error, .. } => error.hint(),
             Self::Nothing => Some(String::from("say something: `rejoin chat \"your message\"`")),
         }
     }
+}
+
+/// The parts that a system prompt was composed of, if the program that composed it says so. They are recorded beside the prompt,
+/// so that the prompt can be composed again from newer parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemParts {
+    /// The instructions that a person wrote; `None` if they are the program's default ones.
+    pub own: Option<String>,
+    /// The instructions in files of the project.
+    pub project: Option<String>,
 }
 
 /// The settings of a turn.
@@ -149,11 +168,13 @@ impl TurnError {
 pub struct TurnSettings {
     /// The system prompt.
     pub system: Option<String>,
-    /// How broken states are treated.
+    /// The parts that it was composed of.
+    pub system_parts: SystemParts,
+    /// How broken states are repaired before a request is sent.
     pub on_broken: OnBroken,
     /// The limits of a turn.
     pub limits: Limits,
-    /// Which calls may run, and who is asked.
+    /// Which calls may run, and who decides about the others.
     pub approvals: Approvals,
     /// How the conversation is made to fit the model's window.
     pub window: WindowSettings,
@@ -166,28 +187,28 @@ pub type Sink<'a> = &'a mut (dyn FnMut(Event) + Send);
 pub struct Worker {
     conversation: Conversation,
     provider: Arc<dyn Provider>,
-    /// The tools of the turn: its own, and those that the source had when the turn began.
+    /// The tools of the turn: the conversation's own, and those that the source offered when the turn began.
     tools: Tools,
-    /// Where further tools come from, and the tools without them.
+    /// The source of further tools, and the conversation's own tools.
     source: Option<(Arc<dyn ToolSource>, Tools)>,
     settings: TurnSettings,
     composer: compose::Composer,
-    /// The tokens of its messages.
+    /// The token counts of its messages.
     ledger: TokenLedger,
-    /// The context that was recorded last.
+    /// The newest recorded context.
     context: Option<Arc<Context>>,
-    /// Whether an event has said that saving does not work.
+    /// Whether an event has reported that saving fails.
     unsaved: bool,
     /// Whether an event has reported the damage.
     has_reported_damage: bool,
     /// The rules that a person added in this conversation, and the number of entries that were searched for them.
     own_rules: (Rules, usize),
-    /// How many delegations lead to this conversation.
+    /// How many delegations led to this conversation.
     depth: u8,
-    /// Who writes summaries, if it is not the provider.
+    /// The provider that writes summaries; `None` if the conversation's provider does.
     summariser: Option<Arc<dyn Provider>>,
     fit: room::Fit,
-    /// The list of messages that was measured, how many of them were, and the most tokens that they can have.
+    /// The list of messages that was measured, the number of measured messages, and the most tokens that they can take.
     measured: (usize, usize, u64),
 }
 
@@ -200,16 +221,16 @@ impl std::fmt::Debug for Worker {
     }
 }
 
-/// A turn under way.
+/// A turn in progress.
 struct TurnInProgress<'t> {
     sink: Sink<'t>,
-    /// Is set when the turn has to stop: by the user, or because its time is up.
+    /// Set when the turn must stop, because the user stopped it or its time is up.
     stop: Stop,
-    /// The time that the turn has taken, without its tools.
+    /// The clock of the turn, which is paused while tools run.
     clock: time::TurnClock,
     /// The tokens of its requests, without those for summaries.
     usage: Usage,
-    /// What its summaries took.
+    /// The tokens and the cost of its summaries.
     summaries: spending::Summaries,
     /// The tokens of the last answer, until an entry records them.
     unrecorded: Option<TokenUsage>,
@@ -224,7 +245,7 @@ struct TurnInProgress<'t> {
     has_reported_mending: bool,
     /// The draft of the answer that is being recorded.
     draft: Option<AnswerDraft>,
-    /// The head before the message that began the turn.
+    /// The head before the message that began the turn; `None` if there was no new message.
     before: Option<Option<(EntryId, Hash)>>,
 }
 
@@ -271,7 +292,8 @@ impl Worker {
         let policy = settings.on_broken;
         let mut composer = compose::Composer::new(policy, settings.limits.tool.shown);
         composer.take(&mut conversation);
-        let ledger = TokenLedger::new(TokenCounter::for_model(&provider.endpoint().model));
+        let counter = TokenCounter::for_model(&provider.endpoint().model);
+        let ledger = TokenLedger::new(counter.showing(settings.limits.tool.shown));
         Self {
             conversation,
             provider,
@@ -291,12 +313,12 @@ impl Worker {
         }
     }
 
-    /// The conversation.
+    /// The worker's conversation.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    /// The conversation, to append something outside of a turn.
+    /// The worker's conversation, to append entries outside a turn.
     pub fn conversation_mut(&mut self) -> &mut Conversation {
         &mut self.conversation
     }
@@ -306,19 +328,19 @@ impl Worker {
         self.conversation
     }
 
-    /// Releases the conversation's lock, so that others may write between turns.
+    /// Releases the conversation's lock, so that other processes may write between turns.
     pub fn release(&mut self) {
         self.conversation.release();
     }
 
-    /// Takes the lock again, and returns the entries that others added in the meantime. The next turn follows them.
+    /// Takes the lock again, and returns the entries that other processes added meanwhile. The next turn continues after them.
     ///
     /// # Errors
     /// If another process writes to the conversation now, or if it was deleted or cannot be read.
     pub fn reclaim(&mut self) -> Result<Vec<Entry>, EngineError> {
         let added = self.conversation.reclaim()?;
         if !added.is_empty() {
-            // The context may have changed, and something that was read before may have been erased.
+            // The context may have changed, and content that was read earlier may have been erased.
             self.read_again();
         }
         Ok(added)
@@ -334,7 +356,7 @@ impl Worker {
         self.measured = (usize::MAX, 0, 0);
     }
 
-    /// Goes on from an entry of any branch: the next message follows it. What came after it stays in the record, as another branch.
+    /// Continues from an entry of any branch: the next message follows it. The later entries stay in the record, on another branch.
     ///
     /// # Errors
     /// If the conversation has no such entry, or the rest of it cannot be read.
@@ -367,6 +389,7 @@ impl Worker {
     pub fn set_provider(&mut self, provider: Arc<dyn Provider>) {
         self.provider = provider;
         self.context = None;
+        self.fit.revealed = None;
     }
 
     /// The tools that the model may call.
@@ -388,10 +411,11 @@ impl Worker {
         &self.settings
     }
 
-    /// Sets the system prompt, from the next request on.
-    pub fn set_system(&mut self, system: Option<String>) {
-        if self.settings.system != system {
+    /// Sets the system prompt and the parts that it was composed of, from the next request on.
+    pub fn set_system(&mut self, system: Option<String>, parts: SystemParts) {
+        if self.settings.system != system || self.settings.system_parts != parts {
             self.settings.system = system;
+            self.settings.system_parts = parts;
             self.context = None;
         }
     }
@@ -401,14 +425,14 @@ impl Worker {
         self.settings.window = window;
     }
 
-    /// Adds a source of further tools, from the next turn on. A tool of the conversation is never replaced by one of the source.
+    /// Adds a source of further tools, from the next turn on. Its tools never replace a tool of the conversation.
     pub fn set_tool_source(&mut self, source: Arc<dyn ToolSource>) {
         let own = self.source.take().map_or_else(|| self.tools.clone(), |(_, own)| own);
         self.source = Some((source, own));
     }
 
-    /// Gets the tools of this turn from the source, and begins the turn. If that takes long, the turn begins before, so that the
-    /// conversation is stored when the event says that the turn waits.
+    /// Gets the tools of this turn from the source, and begins the turn. If the source takes long, the turn begins first, so that
+    /// the conversation is already stored when the event about waiting is sent.
     async fn begin_with_tools(&mut self, running: &mut TurnInProgress<'_>, stop: &Stop) {
         let Some((source, mut tools)) = self.source.clone() else { return self.begin(running) };
         let (mut begun, mut held) = (false, Vec::new());
@@ -448,12 +472,12 @@ impl Worker {
         &mut self.settings.limits
     }
 
-    /// Sets which calls may run, and who is asked.
+    /// Sets which calls may run, and who decides about the others.
     pub fn set_approvals(&mut self, approvals: Approvals) {
         self.settings.approvals = approvals;
     }
 
-    /// Sets how broken states are treated.
+    /// Sets how broken states are repaired before a request is sent.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) {
         if on_broken.drops() != self.settings.on_broken.drops() {
             self.composer = compose::Composer::new(on_broken, self.settings.limits.tool.shown);
@@ -461,33 +485,32 @@ impl Worker {
         self.settings.on_broken = on_broken;
     }
 
-    /// The calls that have no result and that no request was sent about.
+    /// The calls that have no result and that no sent request has closed.
     pub fn unanswered(&mut self) -> Vec<CallAt> {
         self.composer.read(&self.conversation);
         let open = self.composer.unanswered().into_iter();
         open.map(|call| CallAt { entry: call.entry, block: call.block }).collect()
     }
 
-    /// Findings about what cannot be read from the store as it was saved.
+    /// Findings about damage in the store.
     pub fn damaged(&self) -> Vec<Finding> {
         self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
     }
 
-    /// Every finding that keeps the conversation from being sent as it is.
+    /// Every finding because of which the conversation cannot be sent unrepaired.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.composer.read(&self.conversation);
         let pairing = self.composer.all_findings().into_iter().filter(Finding::is_problem);
         self.damaged().into_iter().chain(pairing).collect()
     }
 
-    /// Runs one turn. Neither stopping it nor an error loses anything that arrived.
+    /// Runs one turn. If it is stopped or fails, everything that arrived is kept.
     ///
-    /// [`Event::Started`] is the first event and [`Event::Ended`] the last, or there is no event at all: a turn that cannot
-    /// begin leaves nothing in the record.
+    /// [`Event::Started`] is the first event and [`Event::Ended`] the last. A turn that cannot begin sends no event at all and
+    /// leaves no trace in the record.
     ///
     /// # Errors
-    /// If the conversation may not be repaired and is broken, if there is nothing to continue, or the provider does not
-    /// answer.
+    /// If the conversation is broken and may not be repaired, if there is nothing to continue, or if the provider does not answer.
     pub async fn turn(
         &mut self,
         input: TurnInput,
@@ -590,21 +613,20 @@ impl Worker {
         }
     }
 
-    /// Records the input, then sends request after request, until the model asks for nothing more.
+    /// Records the input, then sends one request after another, until the model makes no further call.
     async fn work(
         &mut self,
         running: &mut TurnInProgress<'_>,
         input: TurnInput,
     ) -> Result<Ending, TurnError> {
-        // Calls without a result may be run again, and calls that waited for approval are asked about again, before the new
-        // message.
+        // Before the new message, calls without a result may run again, and calls that waited for approval are asked about again.
         if !running.stop.is_stopped() {
             self.rerun(running).await;
             self.ask_again(running).await;
         }
         if let TurnInput::Say(message) = input {
             running.before = Some(self.conversation.head_with_hash());
-            // It is stored with the entry that says that the request leaves: one write is enough.
+            // The entry about the request is stored next; one write stores both.
             self.append_message(running, message, Conversation::append_later);
         }
         loop {
@@ -619,29 +641,33 @@ impl Worker {
                 None => self.make_room(running).await.or_else(|| self.limit_ahead(running)),
                 ending => ending,
             };
+            // A summary can take long. If the turn was stopped meanwhile, the request must not be sent.
+            let ending = ending.or_else(|| running.stop.is_stopped().then_some(Ending::Interrupted));
             if let Some(ending) = ending {
                 self.turn_entry(running, TurnState::Interrupted, None);
                 return Ok(ending);
             }
             let asked = match self.ask(running).await {
                 Err(error @ TurnError::Provider { error: ProviderError::ContextLength(_), .. }) => {
-                    match self.compact_after_refusal(running).await {
+                    match self.make_room_after_refusal(running).await {
                         Compaction::Done { .. } => continue,
                         Compaction::OverLimit(limit) => {
                             self.turn_entry(running, TurnState::Interrupted, None);
                             return Ok(Ending::Limit(limit));
                         }
-                        _ => return Err(error),
+                        // The loop ends at its beginning.
+                        _ if running.stop.is_stopped() => continue,
+                        _ => return Err(self.take_back_too_long(running, error)),
                     }
                 }
                 asked => asked?,
             };
             match asked {
                 Answer::Stopped => return Ok(Ending::Interrupted),
-                // If the turn was stopped meanwhile, the loop ends above.
+                // If the turn is stopped meanwhile, the loop ends at its beginning.
                 Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,
                 Answer::Paused => {}
-                // Its end was stored with the answer.
+                // The end of the turn was stored together with the answer.
                 Answer::Done(ending) => return Ok(ending),
             }
         }
@@ -666,14 +692,14 @@ impl Worker {
         entry
     }
 
-    /// Appends an entry that says how far the turn is, with the tokens of the last answer if no entry has them yet.
+    /// Appends an entry with the state of the turn, and with the tokens of the last answer if no entry has them yet.
     fn turn_entry(&mut self, running: &mut TurnInProgress<'_>, state: TurnState, call: Option<CallAt>) {
         let turn = Turn { usage: running.unrecorded.take(), ..Turn::new(state, call) };
         let Appended { saved, .. } = self.conversation.append(&Content::Turn(turn));
         self.saved(running, saved);
     }
 
-    /// Sends an event when saving starts to fail, and one when it works again.
+    /// Sends an event when saving starts to fail, and another when it works again.
     fn saved(&mut self, running: &mut TurnInProgress<'_>, saved: Saved) {
         match saved {
             Saved::InMemory { warning, .. } => {
@@ -689,7 +715,7 @@ impl Worker {
         }
     }
 
-    /// With repair turned off, a conversation that is not sound is not sent.
+    /// If repair is switched off, refuses to send a conversation that is not sound.
     fn refuse_if_unsound(&mut self) -> Result<(), TurnError> {
         if self.settings.on_broken != OnBroken::Refuse {
             return Ok(());

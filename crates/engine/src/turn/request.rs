@@ -7,9 +7,11 @@ use rejoin_formats::{
     wire::stream::{Delta, End, Received, StopReason},
 };
 use rejoin_record::{
-    Content, EntryId, Message, Origin, Text,
+    Content, EntryId, Hash, Message, Origin, Text,
     content::{Branch, Turn, TurnState},
 };
+
+use rejoin_view::Finding;
 
 use super::{Ending, Event, Limit, TurnError, TurnInProgress, Worker, compose::Basis};
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
     provider::{ProviderError, SendProgress},
 };
 
-/// What follows an answer.
+/// The step of the turn that follows an answer.
 pub(super) enum Answer {
     /// The model calls tools.
     Calls {
@@ -26,16 +28,16 @@ pub(super) enum Answer {
         /// Whether the answer was cut, so that the last call may be incomplete.
         cut: bool,
     },
-    /// The model paused, and is asked again with what it said.
+    /// The model paused. It is asked again, with its answer so far.
     Paused,
-    /// The turn is over.
+    /// The turn has ended.
     Done(Ending),
-    /// The turn was stopped. That is recorded.
+    /// The turn was stopped, which is recorded.
     Stopped,
 }
 
 impl Worker {
-    /// Sends what is recorded, and records what comes back.
+    /// Sends the recorded conversation, and records the answer.
     pub(super) async fn ask(&mut self, running: &mut TurnInProgress<'_>) -> Result<Answer, TurnError> {
         self.close(running);
         let Some(context) = self.context.clone() else { return Err(TurnError::Nothing) };
@@ -44,8 +46,8 @@ impl Worker {
         let composed = match self.composer.request(&*provider, &context, &running.stop) {
             Ok(composed) => composed,
             Err(error) => {
-                self.take_back(running, &error);
-                return Err(self.failed(error));
+                let taken_back = self.take_back(running, &error);
+                return Err(TurnError::Provider { explanation: self.explanation(&error), error, taken_back });
             }
         };
         running.requests += 1;
@@ -55,14 +57,11 @@ impl Worker {
         for finding in &composed.findings {
             tracing::debug!("for {}: {finding}", endpoint.provider);
         }
-        // What arrives is kept here as well, unless the provider does: a request that is given up in the middle has said
-        // something. A draft keeps it for the case that the whole process is given up.
+        // Keep a copy of the arriving text, unless the provider keeps one: a request that is dropped in the middle has already
+        // shown text. A draft keeps it in case the whole process is killed.
         let draft = self.conversation.begin_draft(endpoint.origin());
-        let mut partial = PartialAnswer {
-            draft,
-            elsewhere: provider.gives_back_what_arrived(),
-            ..PartialAnswer::default()
-        };
+        let mut partial =
+            PartialAnswer { draft, elsewhere: provider.returns_partial_answer(), ..PartialAnswer::default() };
         let answer = {
             let (sink, stop) = (&mut running.sink, running.stop.clone());
             let mut listener = |progress: SendProgress| {
@@ -71,7 +70,7 @@ impl Worker {
                 }
             };
             tokio::select! {
-                // An answer that is complete when the turn is stopped stays complete.
+                // Check the answer first: an answer that is complete when the turn is stopped stays complete.
                 biased;
                 answer = provider.send(&composed.request, &mut listener) => Some(answer),
                 () = async {
@@ -82,14 +81,14 @@ impl Worker {
         };
         running.draft = partial.draft.take();
         let asked = self.answered(running, answer, partial, composed.basis);
-        // Without a message there is nothing to keep.
+        // No message was recorded, so the draft is not needed.
         if let Some(draft) = running.draft.take() {
             draft.remove();
         }
         asked
     }
 
-    /// Records what came back, whole or not.
+    /// Records the answer, whole or not.
     fn answered(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -101,7 +100,7 @@ impl Worker {
         let stopped = running.stop.is_stopped();
         let whole = matches!(&answer, Some(Ok(received)) if matches!(received.end, End::Complete(_)));
         match answer {
-            // What arrived is kept: as the provider's own item, half a call included, or as the words that were partial.
+            // Keep the part that arrived: as the provider's own item, including half a call, or else as the text that was shown.
             answer if stopped && !whole => {
                 let arrived = answer.and_then(Result::ok);
                 running.count(arrived.as_ref().and_then(|received| received.usage));
@@ -121,39 +120,70 @@ impl Worker {
             }
             None => Ok(Answer::Stopped),
             Some(Err(error)) => {
-                // A provider that fails should have said nothing. What it said all the same is kept.
+                // A provider that fails should not have sent text before. If it did, keep that text.
                 if let Some(message) = partial.message(&endpoint) {
                     self.answer(running, message, None);
                 }
                 Err(self.failed(error))
             }
             Some(Ok(received)) => {
-                // The provider gave back all of it: a second copy of a large answer is not worth its memory.
+                // The provider returned everything, so free the second copy, which may be large.
                 drop(partial);
                 self.received(running, received, basis)
             }
         }
     }
 
-    /// Takes back a message that is too large to be sent, which would block everything after it: it stays on its own branch, and the
-    /// conversation continues from before it.
-    fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) {
+    /// Takes a message back that is too large to send and would block everything after it: it stays on a branch, and the
+    /// conversation continues from the entry before it.
+    fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) -> bool {
         let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
-        let Some(before) = running.before.take().filter(|_| too_large) else { return };
+        let Some(before) = running.before.take().filter(|_| too_large) else { return false };
+        self.go_back(running, before, "too large to be sent");
+        true
+    }
+
+    /// Takes the turn's message back after its request was refused as too long, if the model has not answered anything yet and the
+    /// request is much shorter without it. Otherwise every later request would be refused, too. Earlier messages without an answer are taken back with it if they alone do not fit.
+    pub(super) fn take_back_too_long(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        mut error: TurnError,
+    ) -> TurnError {
+        let no_answer = running.answer.is_none();
+        if let Some(newest) = running.before.take().filter(|_| no_answer)
+            && let Some(before) = self.before_too_long(newest)
+            && let TurnError::Provider { taken_back, .. } = &mut error
+        {
+            *taken_back = true;
+            self.go_back(running, before, "too long for the model's window");
+        }
+        error
+    }
+
+    fn go_back(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        before: Option<(EntryId, Hash)>,
+        reason: &'static str,
+    ) {
         self.conversation.move_head(before);
-        let reason = Some(Text::new("too large to be sent"));
+        let reason = Some(Text::new(reason));
         let appended = self.conversation.append(&Content::Branch(Branch { reason }));
         self.saved(running, appended.saved);
     }
 
-    /// The error of a request without an answer, with the findings that may explain it.
+    /// The error of a request without an answer, with findings that may explain it.
     fn failed(&mut self, error: ProviderError) -> TurnError {
-        let refused = matches!(error, ProviderError::Refused(_) | ProviderError::ContextLength(_));
-        let explanation = if refused { self.composer.all_findings() } else { Vec::new() };
-        TurnError::Provider { error, explanation }
+        TurnError::Provider { explanation: self.explanation(&error), error, taken_back: false }
     }
 
-    /// Records a message of the model, with its origin and with names and ids spelled as before the request.
+    fn explanation(&mut self, error: &ProviderError) -> Vec<Finding> {
+        let refused = matches!(error, ProviderError::Refused(_) | ProviderError::ContextLength(_));
+        if refused { self.composer.all_findings() } else { Vec::new() }
+    }
+
+    /// Records a message of the model, with its origin. Names and ids get back the spelling that they had before the request.
     fn record(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -167,7 +197,7 @@ impl Worker {
         self.answer(running, message, then)
     }
 
-    /// Appends the message of a model, in the place of its draft, and the state of the turn `then`.
+    /// Appends the model's message in place of its draft, and an entry with the state `then`.
     fn answer(
         &mut self,
         running: &mut TurnInProgress<'_>,
@@ -195,7 +225,7 @@ impl Worker {
         running.count(usage);
         self.learn_from(usage.map_or(0, |usage| usage.input));
         let mut entry = None;
-        // A whole answer without calls is the last: then the end of the turn is stored with it.
+        // A whole answer without calls is the last one, so the end of the turn is stored together with it.
         let is_whole = matches!(&end, End::Complete(stop) if *stop != StopReason::Paused);
         let is_last = |message: &Message| is_whole && message.tool_calls().next().is_none();
         let ended = message.as_ref().is_some_and(is_last);
@@ -204,7 +234,7 @@ impl Worker {
             entry = Some(id);
             running.tell(Event::Answered { entry: id, usage });
         }
-        // What arrived is recorded, and that it is not all.
+        // The part that arrived is recorded, and so is the fact that it is incomplete.
         let stop = ProviderError::unless_complete(end, &self.provider.endpoint().provider)?;
         let message = entry.and(running.messages.last().cloned());
         match (entry, message, stop) {
@@ -212,7 +242,7 @@ impl Worker {
                 let cut = matches!(stop, StopReason::Length | StopReason::Refused);
                 Ok(Answer::Calls { entry, message, cut })
             }
-            // One that paused without a word would be asked the same again, and again.
+            // Without any text, the model would get the same request again and again.
             (Some(_), _, StopReason::Paused) => Ok(Answer::Paused),
             (_, _, StopReason::Length) => {
                 if !ended {
@@ -226,17 +256,17 @@ impl Worker {
     }
 }
 
-/// How long a provider may take to give back what arrived after it was stopped.
+/// How long a provider may take to return the arrived part after it was stopped.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// What arrived of an answer, for the case that the turn is stopped before the answer is complete.
+/// The part of an answer that has arrived, in case the turn is stopped before the answer is complete.
 #[derive(Default)]
 struct PartialAnswer {
     text: String,
     reasoning: String,
-    /// Whether the provider keeps it itself, and gives it back when it is stopped.
+    /// Whether the provider keeps this part itself and returns it when it is stopped.
     elsewhere: bool,
-    /// Where it is written before it is shown.
+    /// The draft, which is written before text is shown.
     draft: Option<AnswerDraft>,
 }
 
@@ -261,7 +291,7 @@ impl PartialAnswer {
         Some(event(piece))
     }
 
-    /// The text and reasoning of an incomplete answer. Its calls never ran, and their arguments are not known.
+    /// The text and reasoning of an incomplete answer. Its calls never ran, and their arguments are unknown.
     fn message(self, endpoint: &crate::provider::Endpoint) -> Option<Message> {
         cut_message(endpoint.origin(), &self.reasoning, &self.text)
     }

@@ -1,17 +1,17 @@
 //! Makes room in a model's window: prunes results and compacts the conversation, before a request that would not fit and after a
-//! turn that came near the limit. Both are entries; nothing is lost.
+//! turn that came near the limit. Both append entries; nothing is lost.
 
 use std::sync::Arc;
 
 use rejoin_record::{
-    Content, Entry, Kind, Message, Role,
-    content::{Prune, TokenUsage, Turn},
+    Content, Entry, EntryId, Hash, Kind, Message, Role,
+    content::{Prune, ShortenedResult, TokenUsage, Turn},
     text::plural,
 };
 use rejoin_view::{
     Correction, TokenCounter, TokenLedger,
     path::Walk,
-    window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune},
+    window::{self, CompactPolicy, PrunePolicy, Pruned, compact, prune, shorten},
 };
 
 use super::{
@@ -27,7 +27,7 @@ use crate::{
 /// Whether a conversation is compacted automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompactMode {
-    /// When it no longer fits, or nearly so.
+    /// When it no longer fits, or is close to the limit.
     #[default]
     Auto,
     /// Never.
@@ -37,38 +37,41 @@ pub enum CompactMode {
 /// How a conversation is made to fit its model's window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowSettings {
-    /// The window in tokens. Without it, the provider or the catalogue tells the size.
+    /// The window in tokens. If it is `None`, the provider or the catalogue gives the size.
     pub context_window: Option<u64>,
     /// Whether the conversation is compacted automatically.
     pub compact: CompactMode,
-    /// The share of the window from which a conversation is compacted after a turn.
+    /// The fraction of the window, from 0 to 1, at which a conversation is compacted after a turn.
     pub compact_threshold: f64,
-    /// The tokens of the newest messages that a compaction keeps as they are (default: an eighth of the window).
+    /// How many tokens of the newest messages a compaction keeps unchanged (default: an eighth of the window).
     pub tail_tokens: Option<u64>,
     /// The most tokens of the user's older messages that a compaction keeps.
     pub user_tokens: u64,
-    /// When older turns are replaced with a list of what was said, without a model. None means never.
+    /// When older turns are replaced by a list of their messages, without a model; `None` for never.
     pub turns: Option<Window>,
-    /// When results are pruned. Without a budget, they may take two fifths of the window.
+    /// When results are pruned. Without a budget, results may take two fifths of the window.
     pub prune: PrunePolicy,
 }
 
 /// The most tokens of the user's older messages that a compaction keeps.
 pub const COMPACT_USER_MESSAGE_MAX_TOKENS: u64 = 20_000;
 
-/// The share of the window from which a conversation is compacted.
+/// The fraction of the window at which a conversation is compacted.
 pub const COMPACT_THRESHOLD: f64 = 0.8;
 
-/// The share of the window that results may take.
+/// The fraction of the window that results may take.
 const RESULTS: f64 = 0.4;
 
-/// The share of the room from which a request counts as full.
+/// The fraction of the window that the results of one batch of calls may take before the model has seen them.
+const BATCH: f64 = 0.5;
+
+/// The fraction of the available room at which a request counts as full.
 const FULL: f64 = 0.9;
 
-/// The most tokens that are left free for an answer.
+/// How many tokens are left free for an answer, at most.
 const ANSWER: u64 = 8_192;
 
-/// The assumed window of a model that is not known, in tokens.
+/// The assumed window of an unknown model, in tokens.
 const UNKNOWN_WINDOW: u64 = 128_000;
 
 /// The tokens of the shortest summary that is worth a request.
@@ -77,8 +80,15 @@ const SHORTEST_SUMMARY: u64 = 30;
 /// How many compactions in a row may be useless before rejoin gives up.
 const USELESS: u32 = 2;
 
-/// How many times one request is made smaller before rejoin gives up.
-const TRIES: u32 = 3;
+/// How many times one request is made smaller after a refusal before rejoin gives up.
+const TRIES: u32 = 4;
+
+/// How much less of the newest messages a compaction keeps unchanged if keeping all of them does not make enough room: the divisors
+/// to try, in order.
+const SHARES: [u64; 4] = [1, 2, 4, 8];
+
+/// The fraction of a refused request that may be in the window: the provider's window is smaller than the request.
+const REFUSED: f64 = 0.9;
 
 impl Default for WindowSettings {
     fn default() -> Self {
@@ -94,49 +104,71 @@ impl Default for WindowSettings {
     }
 }
 
-/// What a worker knows about the size of its requests.
+/// The worker's knowledge about the size of its requests.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// The tokens of the messages that were counted, their number, and the list they belong to.
+    /// The sum of the counted tokens, the number of counted messages, and the version of the list that they belong to.
     sum: u64,
     counted: usize,
     list: (usize, bool),
-    /// Whether the estimates that came with the conversation were taken.
+    /// Whether the estimates that were stored with the conversation were taken over.
     knows_estimates: bool,
+    /// The pins at the time when messages were counted. A new pin may show more of a message than was counted.
+    pinned: Vec<EntryId>,
     /// The tokens of instructions and tools.
     pub(super) context: u64,
-    /// The tokens of the last request, as counted here.
+    /// The tokens of the last request, as counted by rejoin.
     estimated: u64,
-    /// What the provider's counts show about those made here; none before its first report.
+    /// How the provider's counts differ from rejoin's own; `None` before the provider's first report.
     correction: Option<Correction>,
     /// The tokens of summaries that no turn has counted yet.
     summaries: TokenUsage,
-    /// How many compactions in a row were useless; none until the record was looked at.
+    /// The number of useless compactions in a row; `None` until the record was searched for them.
     useless: Option<u32>,
-    /// Whether an event has said so.
+    /// Whether an event has reported that rejoin gives up.
     has_given_up: bool,
+    /// Whether an event has reported that no summary can make the request fit.
+    has_reported_size: bool,
+    /// Whether the last summary was longer than planned.
+    was_longer: bool,
+    /// The window that a refusal has revealed, in tokens as the provider counts them.
+    pub(super) revealed: Option<u64>,
 }
 
 impl Fit {
-    /// The tokens that the provider will count for a count made here.
+    /// The number of tokens that the provider will count for rejoin's own count.
     fn corrected(&self, tokens: u64) -> u64 {
         self.correction.unwrap_or_default().provider_tokens(tokens)
     }
 
-    /// The tokens that may be counted here for a count of the provider's.
+    /// The largest own count for a number of tokens that the provider counts.
     fn uncorrected(&self, tokens: u64) -> u64 {
         self.correction.unwrap_or_default().counted_tokens(tokens)
     }
 }
 
-/// A compaction that is wanted.
-struct Wish<'a> {
-    policy: CompactPolicy,
+/// The size that an automatic compaction must reach, in tokens as the provider counts them, instructions and tools included.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    /// The size that leaves enough room.
+    tokens: u64,
+    /// The largest size of the next request; `None` if none is about to be sent.
+    most: Option<u64>,
+    /// Whether the provider refused the request, so that the correction of its counts may be wrong.
+    is_refused: bool,
+}
+
+/// A request for a compaction.
+struct CompactionRequest<'a> {
+    /// The policies to choose from: the first that reaches the goal is used.
+    policies: Vec<CompactPolicy>,
+    /// The size to reach; `None` if a person asks for the compaction.
+    goal: Option<Goal>,
     /// The window of the model that answers, if it is known.
     window: Option<u64>,
-    /// What the summary must keep.
+    /// The subject that the summary must keep, if the caller named one.
     focus: Option<&'a str>,
-    /// What may be spent on it.
+    /// The budget that its summary may use.
     budget: Budget,
 }
 
@@ -152,20 +184,20 @@ pub enum Compaction {
     },
     /// There is nothing to summarise.
     Nothing,
-    /// No summary was asked for, because it could not have been shorter than what it replaces.
+    /// No summary was requested, because it could not have been shorter than the messages that it replaces.
     TooShort,
-    /// No summary was asked for, because that would have crossed a limit of the turn.
+    /// No summary was requested, because it would have exceeded a limit of the turn.
     OverLimit(Limit),
-    /// The summary would not have made it shorter.
+    /// The summary would not have made the conversation shorter.
     Useless,
     /// The provider did not write a summary, with the reason.
     Failed(String),
 }
 
-/// How many messages of people make a new attempt worth while.
+/// After how many new messages of people another attempt is worthwhile.
 const ENOUGH_NEW: usize = 10;
 
-/// How many summaries earlier processes paid for in vain, since the last compaction. They are forgotten when a conversation has grown.
+/// How many unused summaries earlier processes paid for since the last compaction; 0 again once the conversation has grown enough.
 fn unused_summaries(entries: &[Entry]) -> u32 {
     let (mut unused, mut said) = (0, 0);
     for entry in entries.iter().rev() {
@@ -189,30 +221,38 @@ fn unused_summaries(entries: &[Entry]) -> u32 {
 }
 
 impl Worker {
-    /// Sets the provider that writes summaries; none for the one that answers.
+    /// Sets the provider that writes summaries; `None` for the conversation's own provider.
     pub fn set_summariser(&mut self, provider: Option<Arc<dyn Provider>>) {
         self.summariser = provider;
     }
 
-    /// The tokens of the messages that the next request shows. Only new ones are counted.
+    /// The tokens of the messages in the next request. Only new messages are counted.
     fn message_tokens(&mut self) -> u64 {
         if self.composer.walk().has_unread() && self.counter().is_exact() {
             self.read_results();
         }
         let list = (self.composer.lists(), self.counter().is_exact());
         if self.fit.list.1 != list.1 {
-            // What was learned about an estimate does not hold for an exact count, nor the other way round.
+            // A correction for estimates does not fit exact counts, and vice versa.
             self.fit.correction = None;
             if self.context.is_some() {
                 self.fit.context = self.count_context();
             }
+        }
+        let pinned = self.composer.walk().pinned();
+        if self.fit.pinned != pinned {
+            for entry in self.fit.pinned.iter().chain(pinned) {
+                self.ledger.forget(*entry);
+            }
+            self.fit.pinned = pinned.to_vec();
         }
         let (messages, entries) = self.composer.messages();
         if self.fit.list != list || self.fit.counted > messages.len() {
             (self.fit.sum, self.fit.counted, self.fit.list) = (0, 0, list);
         }
         if !std::mem::replace(&mut self.fit.knows_estimates, true) {
-            self.ledger.know(self.conversation.known_estimates(self.composer.walk()), messages.len());
+            let estimates = self.conversation.known_estimates(self.composer.walk(), *self.ledger.counter());
+            self.ledger.know(estimates, messages.len());
         }
         for (message, entry) in messages.iter().zip(entries).skip(self.fit.counted) {
             self.fit.sum += self.ledger.message(*entry, message);
@@ -234,23 +274,26 @@ impl Worker {
         self.fit.corrected(counted)
     }
 
-    /// Notes how large the request is that is about to be sent, to learn from what the provider reports.
+    /// Remembers the size of the request that is about to be sent, to compare it with the provider's count.
     pub(super) fn note_request(&mut self) {
         self.fit.estimated = self.message_tokens() + self.fit.context;
     }
 
-    /// Learns from the tokens that the provider counted for the last request.
+    /// Learns from the provider's token count of the last request.
     pub(super) fn learn_from(&mut self, input: u64) {
         let learned = Correction::learned(self.ledger.counter(), self.fit.estimated, input);
         self.fit.correction = learned.or(self.fit.correction);
+        // The provider has accepted a request that should not have fit.
+        let accepted = self.fit.corrected(self.fit.estimated);
+        self.fit.revealed = self.fit.revealed.filter(|window| accepted <= *window);
     }
 
-    /// The tokens of a request that leaves room for an answer.
+    /// How many tokens a request may take so that an answer still fits.
     fn room(window: u64) -> u64 {
         window - ANSWER.min(window / 5)
     }
 
-    /// Reads the results whose content was left out when the conversation was opened.
+    /// Reads the results whose content was skipped on opening.
     fn read_results(&mut self) {
         self.composer.read(&self.conversation);
         if self.composer.walk().has_unread() {
@@ -259,8 +302,8 @@ impl Worker {
         }
     }
 
-    /// At the start of a turn: reads the results whose content was left out, unless this turn can prune them without it. Their sizes
-    /// decide only where tokens are estimated, and their age is not known.
+    /// At the start of a turn, reads the results whose content was skipped on opening, unless this turn can prune them unread.
+    /// Their recorded sizes only help if tokens are estimated, and their age is not known.
     pub(super) fn read_results_if_needed(&mut self) {
         if !self.composer.walk().has_unread() {
             return;
@@ -268,40 +311,40 @@ impl Worker {
         let settings = &self.settings.window;
         let is_by_size = settings.turns.is_none() && settings.prune.max_age.is_none();
         if is_by_size && self.window().is_some() && !self.counter().is_exact() {
-            // From here on the ledger knows their estimates.
+            // Take over their estimates first.
             self.message_tokens();
         } else {
             self.read_results();
         }
     }
 
-    /// Counts every message again: what a view shows of an entry has changed.
+    /// Counts every message again, because a view shows some entry differently now.
     pub(super) fn recount(&mut self) {
         let counter = *self.ledger.counter();
         self.ledger = TokenLedger::new(counter);
         self.fit.counted = usize::MAX;
     }
 
-    /// Before a request: prunes results, and compacts the conversation if the request would not fit.
-    /// Returns how the turn ends if a summary would cross one of its limits.
+    /// Before a request, prunes results, and compacts the conversation if the request would not fit. Returns how the turn ends if a
+    /// summary would exceed one of its limits.
     pub(super) async fn make_room(&mut self, running: &mut TurnInProgress<'_>) -> Option<Ending> {
         self.prune_turns(running);
-        let window = self.window()?;
+        let window = self.fitting_window()?;
         self.composer.read(&self.conversation);
         self.prune_if_due(running, window);
-        // What was not pruned is sent.
+        // Results that were not pruned will be sent.
         self.read_results();
+        self.shorten_results(window);
         if self.settings.window.compact == CompactMode::Off {
             return None;
         }
-        for attempt in 0..TRIES {
-            if self.next_request_tokens() <= Self::room(window) || running.stop.is_stopped() {
-                return None;
-            }
-            // Each attempt keeps less.
-            let share = 1 << attempt;
-            match self.compact_for(running, window, share).await {
-                Compaction::Done { .. } => {}
+        let room = Self::room(window);
+        let goal = Goal { tokens: room.min(self.threshold(window)), most: Some(window), is_refused: false };
+        let mut enough = room;
+        while self.next_request_tokens() > enough && !running.stop.is_stopped() {
+            match self.compact_for(running, window, goal).await {
+                // The summary came out longer than planned, so the request may not fit yet. Ask once more at most.
+                Compaction::Done { .. } if self.fit.was_longer && enough == room => enough = window,
                 Compaction::OverLimit(limit) => return Some(Ending::Limit(limit)),
                 _ => return None,
             }
@@ -309,16 +352,27 @@ impl Worker {
         None
     }
 
+    /// The window that requests must fit into: the known one, or a smaller one that a refusal revealed.
+    pub(super) fn fitting_window(&self) -> Option<u64> {
+        let windows = self.window().into_iter().chain(self.fit.revealed);
+        windows.min()
+    }
+
+    /// The size above which the conversation is compacted after a turn.
+    fn threshold(&self, window: u64) -> u64 {
+        (window as f64 * self.settings.window.compact_threshold).floor() as u64
+    }
+
     /// After a turn: compacts the conversation if it has come near the limit.
     pub(super) async fn compact_after_turn(&mut self, running: &mut TurnInProgress<'_>) {
-        let Some(window) = self.window().filter(|_| self.settings.window.compact == CompactMode::Auto) else {
-            return;
-        };
-        let threshold = (window as f64 * self.settings.window.compact_threshold).floor() as u64;
+        let is_auto = self.settings.window.compact == CompactMode::Auto;
+        let Some(window) = self.fitting_window().filter(|_| is_auto) else { return };
+        let threshold = self.threshold(window);
+        let goal = Goal { tokens: threshold, most: None, is_refused: false };
         if self.next_request_tokens() > threshold && !running.stop.is_stopped() {
             self.prune_if_due(running, window);
             if self.next_request_tokens() > threshold
-                && let Compaction::OverLimit(limit) = self.compact_for(running, window, 1).await
+                && let Compaction::OverLimit(limit) = self.compact_for(running, window, goal).await
             {
                 running.tell(Event::Warning(format!(
                     "the conversation is not compacted now, because that would cross the turn's limit: {limit}"
@@ -327,22 +381,82 @@ impl Worker {
         }
     }
 
-    /// After a provider refused a request as too long: compacts the conversation.
-    pub(super) async fn compact_after_refusal(&mut self, running: &mut TurnInProgress<'_>) -> Compaction {
-        if self.settings.window.compact == CompactMode::Off || running.refusals >= TRIES {
+    /// After a provider refused a request as too long: prunes and shortens results, which costs nothing. If there are none, compacts
+    /// the conversation.
+    pub(super) async fn make_room_after_refusal(&mut self, running: &mut TurnInProgress<'_>) -> Compaction {
+        if running.refusals >= TRIES {
             return Compaction::Nothing;
         }
         running.refusals += 1;
+        self.read_results();
         let refused = self.next_request_tokens();
-        // The provider's window is smaller than what was sent, whatever is known about the model.
-        let window = self.window().map_or(refused, |window| window.min(refused));
-        self.compact_for(running, window, 1 << running.refusals).await
+        // The provider's real window is smaller than the refused request, whatever the catalogue says.
+        let revealed = (refused as f64 * REFUSED) as u64;
+        let window = self.fitting_window().map_or(revealed, |window| window.min(revealed));
+        self.fit.revealed = Some(window);
+        let mut policy = self.prune_policy(window);
+        let results = self.fit.uncorrected((window as f64 * RESULTS) as u64);
+        policy.token_budget = policy.token_budget.map(|budget| budget.min(results));
+        let pruned = self.prune_by(&policy);
+        if let Some(pruned) = &pruned {
+            running.tell(Event::Pruned { results: pruned.results.len(), tokens: pruned.tokens });
+        }
+        if self.shorten_results(window) || pruned.is_some() {
+            return Compaction::Done { before: refused, after: self.next_request_tokens() };
+        }
+        if self.settings.window.compact == CompactMode::Off {
+            return Compaction::Nothing;
+        }
+        let goal = Goal { tokens: Self::room(window), most: Some(window), is_refused: true };
+        self.compact_for(running, window, goal).await
     }
 
-    async fn compact_for(&mut self, running: &mut TurnInProgress<'_>, window: u64, share: u64) -> Compaction {
-        let policy = self.compact_policy(window, share);
+    /// Leaves out the middle of the largest results that the model has not seen yet, if together they take too much of the window.
+    /// It is recorded, so every later request has the same text. Returns whether anything was shortened.
+    fn shorten_results(&mut self, window: u64) -> bool {
+        let counter = self.counter();
+        let from = self.unanswered_from();
+        let most = self.fit.uncorrected((window as f64 * BATCH) as u64);
+        let room = self.fit.uncorrected(Self::room(window)).saturating_sub(self.fit.context);
+        let all = self.message_tokens();
+        if all <= room && self.count_messages(|entries| from..entries.len()) <= most {
+            return false;
+        }
+        let mut plan = shorten::plan(self.composer.walk(), &counter, from, most);
+        let others = all.saturating_sub(plan.tokens);
+        if plan.tokens > 0 && others.saturating_add(plan.tokens_after) > room {
+            // The rest of the request can only become as small as the smallest compaction makes it.
+            let compaction = match self.settings.window.compact {
+                CompactMode::Auto => self.smallest_compaction(window, from),
+                CompactMode::Off => None,
+            };
+            let others =
+                compaction.map_or(others, |smallest| smallest.saturating_sub(plan.tokens).min(others));
+            let left = room.saturating_sub(others);
+            if left < most {
+                plan = shorten::plan(self.composer.walk(), &counter, from, left);
+            }
+        }
+        if plan.results.is_empty() {
+            return false;
+        }
+        self.record_prune(Prune { results: Vec::new(), shortened: Some(plan.results) });
+        true
+    }
+
+    /// The tokens of the messages after the compaction that keeps the least; `None` if there is nothing to summarise.
+    fn smallest_compaction(&mut self, window: u64, unanswered: usize) -> Option<u64> {
+        let counter = self.counter();
+        let policy = self.compact_policy(window, SHARES[SHARES.len() - 1]);
+        let plan = compact::plan(self.composer.walk(), &counter, &policy, unanswered)?;
+        Some(plan.tokens_kept + self.longest_summary(Some(window)))
+    }
+
+    async fn compact_for(&mut self, running: &mut TurnInProgress<'_>, window: u64, goal: Goal) -> Compaction {
+        let policies = SHARES.map(|share| self.compact_policy(window, share)).to_vec();
         let stop = running.stop.clone();
-        let wish = Wish { policy, window: Some(window), focus: None, budget: self.budget(running) };
+        let (window, goal) = (Some(window), Some(goal));
+        let wish = CompactionRequest { policies, goal, window, focus: None, budget: self.budget(running) };
         let done = self.compact_with(&wish, running.sink, &stop).await;
         let price = price_of(&*self.summarising());
         running.summaries.add(&std::mem::take(&mut self.fit.summaries), price);
@@ -370,28 +484,28 @@ impl Worker {
             Some(window) => self.compact_policy(window, 1),
             None => self.compact_policy(UNKNOWN_WINDOW, 1),
         };
-        let policy = self.by_hand(policy);
+        let policies = vec![self.by_hand(policy)];
         (self.fit.useless, self.fit.has_given_up) = (Some(0), false);
-        let wish = Wish { policy, window, focus, budget: Budget::default() };
+        let wish = CompactionRequest { policies, goal: None, window, focus, budget: Budget::default() };
         self.compact_with(&wish, sink, stop).await
     }
 
-    /// Who writes summaries.
+    /// The provider that writes summaries.
     fn summarising(&self) -> Arc<dyn Provider> {
         Arc::clone(self.summariser.as_ref().unwrap_or(&self.provider))
     }
 
-    /// The window of the model that writes summaries, if it is another than the one that answers and its window is known.
+    /// The window of the model that writes summaries, if a different model answers and the window is known.
     fn summariser_window(&self) -> Option<u64> {
         let summariser = self.summariser.as_ref()?;
         let model = &summariser.endpoint().model;
-        // The setting is about the model that answers.
+        // The setting applies only to the model that answers.
         let setting =
             self.settings.window.context_window.filter(|_| *model == self.provider.endpoint().model);
         catalogue::window(model, summariser.window(), setting)
     }
 
-    /// The policy when a person asks: they want a summary even of a short conversation, so less stays as it is.
+    /// Adapts the policy for a person's request: they want a summary even of a short conversation, so less stays unchanged.
     fn by_hand(&mut self, policy: CompactPolicy) -> CompactPolicy {
         let quarter = self.shown_tokens() / 4;
         CompactPolicy {
@@ -407,44 +521,48 @@ impl Worker {
         self.message_tokens()
     }
 
-    /// The messages that a model sees now, before anything broken is mended.
+    /// The messages that a model sees now, before repair.
     pub fn shown(&mut self) -> &[Arc<Message>] {
         self.read_results();
         self.composer.messages().0
     }
 
-    /// The same messages for what people and models said in them. Results may lack their content, so that it need not be read.
-    pub fn said(&mut self) -> &[Arc<Message>] {
+    /// The messages that a model sees now, for code that reads only user and model text; result content may be missing, because it
+    /// is not read from the store.
+    pub fn text_messages(&mut self) -> &[Arc<Message>] {
         self.composer.read(&self.conversation);
         self.composer.messages().0
     }
 
-    /// How many messages a model sees now.
+    /// The number of messages that a model sees now.
     pub fn shown_messages(&mut self) -> usize {
         self.composer.read(&self.conversation);
         self.composer.walk().messages().len()
     }
 
-    /// What a compaction would keep, if a person asked for one now.
+    /// The plan of a compaction that a person would ask for now.
     ///
     /// # Errors
-    /// If none would be made; the outcome says why.
+    /// If no compaction would be made; the outcome gives the reason.
     pub fn compaction_plan(&mut self) -> Result<window::CompactionPlan, Compaction> {
         self.read_results();
         let window = self.window();
         let policy = self.compact_policy(window.unwrap_or(UNKNOWN_WINDOW), 1);
         let policy = self.by_hand(policy);
         self.fit.context = self.count_context();
-        self.plan_compaction(&policy, window)
+        self.plan_compaction(&[policy], window, None)
     }
 
-    /// What a compaction would keep. A summary is paid for, so none is planned that cannot make enough room.
+    /// Plans a compaction: the first that reaches the goal, or else the one that keeps the least. A summary costs money, so none is
+    /// planned that cannot make enough room.
     fn plan_compaction(
         &mut self,
-        policy: &CompactPolicy,
+        policies: &[CompactPolicy],
         window: Option<u64>,
+        goal: Option<Goal>,
     ) -> Result<window::CompactionPlan, Compaction> {
-        let context = self.fit.corrected(self.fit.context);
+        // Not corrected: a provider may report far too many tokens.
+        let context = self.fit.context;
         if let Some(window) = window.filter(|window| context >= Self::room(*window)) {
             return Err(Compaction::Failed(format!(
                 "the instructions and tools alone take {context} of the window's {window} tokens, so no summary can make room; a \
@@ -452,27 +570,116 @@ impl Worker {
             )));
         }
         let counter = self.counter();
-        let plan = compact::plan(self.composer.walk(), &counter, policy, self.unanswered_from())
-            .ok_or(Compaction::Nothing)?;
-        match plan.tokens_kept + self.shortest_summary() >= plan.tokens_before {
+        let (shortest, longest) = (self.shortest_summary(), self.longest_summary(window));
+        let unanswered = self.unanswered_from();
+        let mut smallest: Option<window::CompactionPlan> = None;
+        for policy in policies {
+            let Some(plan) = compact::plan(self.composer.walk(), &counter, policy, unanswered) else {
+                continue;
+            };
+            let after = self.fit.corrected(plan.tokens_kept + longest + context);
+            if goal.is_some_and(|goal| after <= goal.tokens)
+                && plan.tokens_kept + longest < plan.tokens_before
+            {
+                return Ok(plan);
+            }
+            if smallest.as_ref().is_none_or(|smallest| plan.tokens_kept < smallest.tokens_kept) {
+                smallest = Some(plan);
+            }
+        }
+        let plan = smallest.ok_or(Compaction::Nothing)?;
+        if plan.tokens_kept + shortest >= plan.tokens_before {
+            return Err(Compaction::TooShort);
+        }
+        let Some(goal) = goal else { return Ok(plan) };
+        let least = plan.tokens_kept + shortest + context;
+        let corrected = self.fit.corrected(least);
+        match goal.most {
+            // Nothing must be sent now, so the summary can wait until it helps.
+            None if corrected > goal.tokens => return Err(Compaction::TooShort),
+            None => {}
+            Some(most) if corrected.min(least) > most => {
+                return Err(Compaction::Failed(format!(
+                    "the newest messages, the instructions and the tools alone take {corrected} of the window's {most} tokens, so no \
+                     summary can make room"
+                )));
+            }
+            // By the provider's counts it cannot fit, by our own it can. Only a refusal shows who is right.
+            Some(most) if corrected > most && !goal.is_refused => return Err(Compaction::TooShort),
+            // It does not fit now, and it can.
+            Some(most) if self.fit.corrected(plan.tokens_before + context) > most && corrected <= most => {
+                return Ok(plan);
+            }
+            Some(_) => {}
+        }
+        // A little more room is not worth a request.
+        match plan.tokens_kept + longest.saturating_mul(2) > plan.tokens_before {
             true => Err(Compaction::TooShort),
             false => Ok(plan),
         }
     }
 
-    /// The fewest tokens that a summary takes, with the words before it.
+    /// The tokens of the longest summary for a window, including the text before it.
+    fn longest_summary(&mut self, window: Option<u64>) -> u64 {
+        let longest = self.summary_length(window);
+        self.counter().text(SUMMARY) + longest
+    }
+
+    /// The most tokens that a model is asked to write: the summary must fit into the window of the model that answers.
+    fn summary_length(&self, window: Option<u64>) -> u64 {
+        let room = window.map(|window| self.fit.uncorrected(window).saturating_sub(self.fit.context));
+        (room.unwrap_or(u64::MAX) / 16).clamp(64, 500)
+    }
+
+    /// The fewest tokens that a summary takes, including the text before it.
     pub fn shortest_summary(&mut self) -> u64 {
         self.counter().text(SUMMARY) + SHORTEST_SUMMARY
     }
 
-    /// The first message that the model has not answered yet.
+    /// The index of the first message that the model has not answered yet.
     fn unanswered_from(&self) -> usize {
         let messages = self.composer.walk().messages();
         messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |last| last + 1)
     }
 
-    /// The end of what a summary is made of: everything that the model has answered, without a batch of calls that is still being
-    /// worked on. Without their results, the model would be told that these calls have none.
+    /// The head before the newest messages of people that the model has not answered and that do not fit into the window together;
+    /// `newest` is the head before the last of them. `None` if they are so short that taking them back would not help.
+    pub(super) fn before_too_long(
+        &mut self,
+        newest: Option<(EntryId, Hash)>,
+    ) -> Option<Option<(EntryId, Hash)>> {
+        let window = self.fitting_window()?;
+        self.composer.read(&self.conversation);
+        let walk = self.composer.walk();
+        let is_persons = |place: &usize| {
+            let message = &walk.messages()[*place];
+            let is_said = message.role == Role::User && message.tool_results().next().is_none();
+            is_said && walk.summary() != Some(*place)
+        };
+        let unanswered: Vec<usize> = (0..walk.messages().len()).rev().take_while(is_persons).collect();
+        let mut left = self.message_tokens() + self.fit.context;
+        let tokens: Vec<u64> =
+            unanswered.iter().map(|place| self.count_messages(|_| *place..*place + 1)).collect();
+        if left.saturating_sub(tokens.iter().sum()) as f64 > left as f64 * REFUSED {
+            return None;
+        }
+        let mut taken = 0;
+        while taken < tokens.len() && (taken == 0 || self.fit.corrected(left) > window) {
+            left = left.saturating_sub(tokens[taken]);
+            taken += 1;
+        }
+        let first = self.composer.walk().entries()[*unanswered.get(taken.checked_sub(1)?)?];
+        let entries = self.conversation.entries();
+        let before = |id: EntryId| entries.iter().find(|entry| entry.id() == id);
+        let parent = before(first).and_then(|entry| before(entry.envelope().parent?));
+        match parent.filter(|_| taken > 1) {
+            Some(parent) => Some(Some((parent.id(), parent.hash()))),
+            None => Some(newest),
+        }
+    }
+
+    /// The end of the messages to summarise: everything that the model has answered, without a batch of calls in progress. Without
+    /// its results, the model would read that these calls have none.
     fn finished_until(&self) -> usize {
         let answered = self.unanswered_from();
         let last = answered.checked_sub(1);
@@ -480,22 +687,27 @@ impl Worker {
         last.filter(calls).unwrap_or(answered)
     }
 
-    async fn compact_with(&mut self, wish: &Wish<'_>, sink: Sink<'_>, stop: &Stop) -> Compaction {
+    async fn compact_with(
+        &mut self,
+        wish: &CompactionRequest<'_>,
+        sink: Sink<'_>,
+        stop: &Stop,
+    ) -> Compaction {
         self.composer.read(&self.conversation);
         let useless = *self.fit.useless.get_or_insert_with(|| unused_summaries(self.conversation.entries()));
         if useless >= USELESS {
             if !std::mem::replace(&mut self.fit.has_given_up, true) {
                 sink(Event::Warning(String::from(
-                    "summaries do not make this conversation shorter, so it is not compacted any more; `rejoin compact` tries again",
+                    "the last summaries made this conversation no shorter, or failed, so it is not compacted any more; `rejoin compact` tries again",
                 )));
             }
             return Compaction::Useless;
         }
         let counter = self.counter();
-        let plan = match self.plan_compaction(&wish.policy, wish.window) {
+        let plan = match self.plan_compaction(&wish.policies, wish.window, wish.goal) {
             Ok(plan) => plan,
             Err(Compaction::Failed(why)) => {
-                if !std::mem::replace(&mut self.fit.has_given_up, true) {
+                if !std::mem::replace(&mut self.fit.has_reported_size, true) {
                     sink(Event::Warning(why.clone()));
                 }
                 return Compaction::Failed(why);
@@ -505,16 +717,15 @@ impl Worker {
         let before = plan.tokens_before;
         let Some(context) = self.context.clone() else { return Compaction::Nothing };
         let provider = self.summarising();
-        // The summary has to fit into the window of the model that answers, and its request into that of the model that writes it.
-        let room = wish.window.map(|window| self.fit.uncorrected(window).saturating_sub(self.fit.context));
-        let longest = (room.unwrap_or(u64::MAX) / 16).clamp(64, 500);
-        // What was learned about the counts of one model says nothing about those of another.
+        let longest = self.summary_length(wish.window);
+        let planned = self.longest_summary(wish.window);
+        // The request for the summary must fit into the window of the model that writes it. A correction for one model's counts does not apply to another model.
         let window =
             self.summariser_window().or_else(|| wish.window.map(|window| self.fit.uncorrected(window)));
-        // The request repeats everything that the model has seen, so the provider has most of it in its cache.
+        // The request begins with everything that the model has already seen, so the provider has most of it in its cache.
         let end = self.finished_until().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
-        // What is far too long is only estimated, but each piece of it has to fit.
+        // The size of far too long a conversation is only estimated, but each piece of it must fit.
         let exact = TokenCounter::for_model(&provider.endpoint().model);
         let request = SummaryRequest {
             provider: &*provider,
@@ -530,6 +741,8 @@ impl Worker {
             return Compaction::OverLimit(limit);
         }
         let tokens = self.fit.corrected(before.saturating_add(self.fit.context));
+        // Save the user's message before the wait for the summary, not together with the request that follows it.
+        self.conversation.save();
         sink(Event::Compacting { tokens, window: wish.window.unwrap_or(u64::MAX) });
         let mut summary = Summary::default();
         let answered = tokio::select! {
@@ -537,7 +750,7 @@ impl Worker {
             answered = request.of(&messages, wish.focus, &mut *sink, &mut summary) => answered.map_err(Some),
             () = stop.asked() => Err(None),
         };
-        self.fit.summaries.add(&summary.usage);
+        summary.usage.iter().for_each(|usage| self.fit.summaries.add(usage));
         if let Err(error) = answered {
             self.record_unused(&*provider, &summary);
             let Some(error) = error else { return Compaction::Failed(String::from("it was stopped")) };
@@ -559,6 +772,7 @@ impl Worker {
         let text = format!("{SUMMARY}\n\n{}", summary.text);
         let added = counter.message(&Message::user(text.as_str()));
         let after = plan.tokens_kept + added;
+        self.fit.was_longer = added > planned;
         if after >= before {
             self.record_unused(&*provider, &summary);
             self.fit.useless = Some(useless + 1);
@@ -571,13 +785,13 @@ impl Worker {
             sink(Event::Warning(words));
             return Compaction::Useless;
         }
-        // A placeholder makes room, but two of them in a row would empty the conversation.
+        // A placeholder does make room, but two of them in a row would empty the conversation.
         self.fit.useless = Some(if summary.is_unavailable { useless + 1 } else { 0 });
         let mut compacted = plan.with(text);
         compacted.truncated_count = summary.trimmed as u64;
         compacted.model = Some(provider.endpoint().model.as_str().into());
         compacted.tokens_after = Some(after);
-        compacted.usage = Some(summary.usage);
+        compacted.usage = summary.usage;
         compacted.requests = Some(summary.requests).filter(|requests| *requests > 1);
         self.conversation.append(&Content::Compacted(compacted));
         self.conversation.keep_checkpoint();
@@ -588,7 +802,7 @@ impl Worker {
         Compaction::Done { before, after }
     }
 
-    /// Records what was spent on a summary that is not used.
+    /// Records the cost of a summary that is not used.
     fn record_unused(&mut self, provider: &dyn Provider, summary: &Summary) {
         if summary.requests > 0 {
             let model = provider.endpoint().model.as_str();
@@ -597,11 +811,12 @@ impl Worker {
         }
     }
 
-    /// Prunes older turns without a model, if that is wanted.
+    /// Prunes older turns without a model, if the settings ask for it.
     fn prune_turns(&mut self, running: &mut TurnInProgress<'_>) {
         let Some(limits) = self.settings.window.turns else { return };
         let model = self.provider.endpoint().model.clone();
-        if let Some(pruned) = self.conversation.prune_if_needed(&model, &limits) {
+        let counter = TokenCounter::for_model(&model).showing(self.settings.limits.tool.shown);
+        if let Some(pruned) = self.conversation.prune_turns(&counter, &limits) {
             self.recount();
             self.composer.read(&self.conversation);
             running.tell(Event::Compacted { before: pruned.before, after: pruned.after });
@@ -616,9 +831,11 @@ impl Worker {
 
     fn prune_if_due(&mut self, running: &mut TurnInProgress<'_>, window: u64) {
         let mut policy = self.prune_policy(window);
-        // After every change the provider has to read again what follows it, so nothing is pruned while there is room.
+        // After every change the provider must read everything behind it again, so without a budget in the settings nothing is
+        // pruned while there is room.
         let is_full = self.next_request_tokens() as f64 > Self::room(window) as f64 * FULL;
-        policy.token_budget = policy.token_budget.filter(|_| is_full || policy.batch.is_some());
+        let is_explicit = self.settings.window.prune.token_budget.is_some() || policy.batch.is_some();
+        policy.token_budget = policy.token_budget.filter(|_| is_full || is_explicit);
         let is_due = policy.keep_last.is_some()
             || policy.max_age.is_some()
             || policy.token_budget.is_some_and(|budget| self.message_tokens() > budget);
@@ -627,7 +844,7 @@ impl Worker {
         }
     }
 
-    /// What pruning would do now, by the settings or by another policy.
+    /// The results that pruning would remove now, by the settings or by another policy.
     pub fn prune_plan(&mut self, policy: Option<&PrunePolicy>) -> Pruned {
         self.read_results();
         self.plan_pruning(policy)
@@ -639,7 +856,7 @@ impl Worker {
         prune::plan(self.composer.walk(), &counter, policy, self.conversation.ages(policy))
     }
 
-    /// Prunes by a policy. None if nothing is due.
+    /// Prunes results by a policy. `None` if there is nothing to prune.
     pub fn prune_with(&mut self, policy: &PrunePolicy) -> Option<Pruned> {
         self.read_results();
         self.prune_by(policy)
@@ -654,8 +871,8 @@ impl Worker {
         Some(pruned)
     }
 
-    /// Undoes the last compaction, and returns the tokens and messages that a model sees then; none if nothing is compacted. A dry run
-    /// changes nothing.
+    /// Undoes the last compaction, and returns the tokens and the number of messages that a model then sees; `None` if no
+    /// compaction is in force. A dry run changes nothing.
     pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
         self.conversation.need_all();
         let compaction = self.conversation.walk().compaction()?;
@@ -675,10 +892,16 @@ impl Worker {
 
     /// Records that results are pruned.
     pub fn prune_results(&mut self, pruned: &Pruned) {
-        for at in &pruned.results {
-            self.ledger.forget(at.entry);
+        self.record_prune(Prune { results: pruned.results.clone(), shortened: None });
+    }
+
+    fn record_prune(&mut self, prune: Prune) {
+        let shortened: &[ShortenedResult] = prune.shortened.as_deref().unwrap_or_default();
+        let changed = prune.results.iter().map(|at| at.entry).chain(shortened.iter().map(|at| at.entry));
+        for entry in changed {
+            self.ledger.forget(entry);
         }
-        let content = Content::Prune(Prune { results: pruned.results.clone() });
+        let content = Content::Prune(prune);
         let entry = self.conversation.append(&content).entry.id();
         self.composer.read_with(&self.conversation, Some((entry, content)));
     }

@@ -1,4 +1,4 @@
-//! What a turn has spent, what its next request would take, and the limits on both.
+//! The spending of a turn, the estimate for its next request, and the limits on both.
 
 use std::{ops::Range, sync::Arc};
 
@@ -12,12 +12,12 @@ use crate::provider::{
     catalogue::{self, Dollars, Price},
 };
 
-/// What the summaries of a turn took.
+/// The spending on the summaries of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Summaries {
     /// Their tokens.
     pub(super) usage: TokenUsage,
-    /// What they cost; what has no known price is left out.
+    /// Their cost in dollars, without those whose price is not known.
     pub(super) cost: Dollars,
     /// Whether some of them have no known price.
     pub(super) is_unpriced: bool,
@@ -34,7 +34,7 @@ impl Summaries {
     }
 }
 
-/// What may still be spent. Nothing is limited by default.
+/// The remaining budget. By default nothing is limited.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     tokens: Option<u64>,
@@ -48,7 +48,7 @@ impl Budget {
         self.tokens.is_none() && self.cost.is_none()
     }
 
-    /// The limit that a request of this size would cross, if any. Without a price its cost is not limited.
+    /// The limit that a request of this size would exceed, if any. Without a known price, its cost is not limited.
     pub(super) fn crossed_by(&self, next: &TokenUsage, price: Option<Price>) -> Option<Limit> {
         let (spent, more) = (self.spent_tokens, next.total());
         if let Some(limit) = self.tokens
@@ -76,8 +76,8 @@ pub fn context_tokens(context: &Context, counter: &TokenCounter) -> (u64, u64) {
     (own + fields, tools)
 }
 
-/// The tokens that a provider counted for the last request, and the entry of its answer; none if what would be sent now no longer
-/// continues what was sent then. `unrecorded` are the tokens of an answer that no `turn` entry has yet.
+/// The tokens that a provider counted for the last request, and the entry of its answer; `None` if the next request would no longer
+/// begin with that request. `unrecorded` are the tokens of an answer that no `turn` entry has yet.
 #[must_use]
 pub fn last_counted(entries: &[Entry], unrecorded: Option<TokenUsage>) -> Option<(TokenUsage, EntryId)> {
     let mut counted = unrecorded;
@@ -93,7 +93,12 @@ pub fn last_counted(entries: &[Entry], unrecorded: Option<TokenUsage>) -> Option
                     return counted.map(|usage| (usage, entry.id()));
                 }
             }
-            Kind::Compacted | Kind::Uncompacted | Kind::Prune | Kind::Branch | Kind::Context => return None,
+            // Only results that no answered request had are shortened.
+            Kind::Prune => match Content::of(entry) {
+                Content::Prune(prune) if prune.results.is_empty() => {}
+                _ => return None,
+            },
+            Kind::Compacted | Kind::Uncompacted | Kind::Branch | Kind::Context => return None,
             _ => {}
         }
     }
@@ -107,13 +112,13 @@ impl Worker {
         price_of(&*self.provider)
     }
 
-    /// What the turn has cost so far, if the prices of its models are known.
+    /// The cost of the turn so far; `None` if the price of one of its models is not known.
     pub(super) fn cost(&self, running: &TurnInProgress<'_>) -> Option<Dollars> {
         let answers = self.price()?.of(&running.usage);
         (!running.summaries.is_unpriced).then(|| answers + running.summaries.cost)
     }
 
-    /// What the turn may still spend.
+    /// The budget that is left to the turn.
     pub(super) fn budget(&self, running: &TurnInProgress<'_>) -> Budget {
         let Limits { tokens, cost, .. } = self.settings.limits;
         let answers = self.price().map_or_else(Dollars::default, |price| price.of(&running.usage));
@@ -125,7 +130,7 @@ impl Worker {
         }
     }
 
-    /// The limit that the next request would cross, if any. Nothing is counted unless there is such a limit.
+    /// The limit that the next request would exceed, if any. Tokens are counted only if there is a limit.
     pub(super) fn limit_ahead(&mut self, running: &TurnInProgress<'_>) -> Option<Ending> {
         let budget = self.budget(running);
         if budget.is_unlimited() {
@@ -135,7 +140,7 @@ impl Worker {
         budget.crossed_by(&next, self.price()).map(Ending::Limit)
     }
 
-    /// The limits of a task that this turn delegates: what is left of its own.
+    /// The limits for a task that this turn delegates: the rest of its own.
     pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
         let limits = self.settings.limits.clone();
         let Budget { spent_tokens, spent, .. } = self.budget(running);
@@ -146,11 +151,11 @@ impl Worker {
         }
     }
 
-    /// Estimates the tokens of the next request: those of the last one and its answer, and of everything said since. Its answer is
-    /// expected to be as long as the last one in this turn.
+    /// Estimates the tokens of the next request: those of the last request and its answer, and of all later messages. The next
+    /// answer is expected to be as long as the last one in this turn.
     ///
-    /// The provider's counts are more reliable than ours, and they are in the record. Only if it counted nothing, or if the view no
-    /// longer begins with what was sent, everything is counted here.
+    /// The provider's recorded counts are more reliable than our own. We count everything here only if the provider counted
+    /// nothing, or if the view no longer begins with the last request.
     fn next_request(&mut self, running: &TurnInProgress<'_>) -> TokenUsage {
         self.composer.read(&self.conversation);
         self.counter();
@@ -166,7 +171,7 @@ impl Worker {
         TokenUsage { input, output, cached: last.cached, reasoning: 0 }
     }
 
-    /// The tokens of the last request as they are counted here, and as the provider counted them, if what is shown now begins with it.
+    /// Our own count and the provider's count of the last request, if the messages shown now begin with it.
     pub(super) fn last_reported(&mut self) -> Option<(u64, u64)> {
         let (last, answer) = last_counted(self.conversation.entries(), None)?;
         let sent =
@@ -174,10 +179,15 @@ impl Worker {
         (sent > 0).then(|| (sent.saturating_add(self.count_context()), last.input))
     }
 
-    /// The counter for the model that answers, which the ledger uses from now on. It estimates while everything certainly fits into
-    /// the window, and if the window is not known.
+    /// The counter for the model that answers, exact if there is a tokenizer for it.
+    fn whole_counter(&self) -> TokenCounter {
+        TokenCounter::for_model(&self.provider.endpoint().model).showing(self.settings.limits.tool.shown)
+    }
+
+    /// The counter for the model that answers, which the ledger uses from now on. It only estimates if everything certainly fits
+    /// into the window, or if the window is not known.
     pub(super) fn counter(&mut self) -> TokenCounter {
-        let counter = TokenCounter::for_model(&self.provider.endpoint().model);
+        let counter = self.whole_counter();
         let counter = match self.window() {
             Some(window) => {
                 let (messages, entries) = self.composer.messages();
@@ -188,8 +198,8 @@ impl Worker {
                 }
                 let new = entries.iter().zip(messages).skip(*measured);
                 let at_most = |(entry, message): (&EntryId, &Arc<Message>)| {
-                    let unread = walk.unread(*entry).map(|unread| unread.most_tokens);
-                    unread.unwrap_or_else(|| TokenCounter::most(message))
+                    let unread = walk.unread(*entry).map(|unread| counter.unread(unread).most_tokens);
+                    unread.unwrap_or_else(|| counter.most_sent(message))
                 };
                 *most += new.map(at_most).sum::<u64>();
                 *measured = messages.len();
@@ -215,8 +225,8 @@ impl Worker {
         tools.iter().map(|tool| counter.tool(tool.shown())).sum::<u64>().saturating_add(instructions)
     }
 
-    /// The tokens of some messages, chosen among their entries.
-    fn count_messages(&mut self, chosen: impl FnOnce(&[EntryId]) -> Range<usize>) -> u64 {
+    /// The tokens of the messages in a range, which `chosen` selects by their entries.
+    pub(super) fn count_messages(&mut self, chosen: impl FnOnce(&[EntryId]) -> Range<usize>) -> u64 {
         let (messages, entries) = self.composer.messages();
         let chosen = chosen(entries);
         let (messages, entries) = (&messages[chosen.clone()], &entries[chosen]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A switch that stops a turn, from any task. Clones share it.
+/// A switch with which any task can stop a turn. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Stop {
     stopped: Arc<watch::Sender<bool>>,
@@ -22,7 +22,7 @@ impl Stop {
         Self { stopped: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// Stops the turn. What arrived until then is recorded.
+    /// Stops the turn. Everything that has arrived is recorded.
     pub fn stop(&self) {
         self.stopped.send_replace(true);
     }

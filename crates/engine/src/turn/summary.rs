@@ -9,47 +9,48 @@ use rejoin_view::{History, OnBroken, TokenCounter, repair, window};
 use super::{Event, Sink, Stop};
 use crate::provider::{Provider, ProviderError, ProviderFault, Request, draft_for};
 
-/// The prompt. `{tokens}` is replaced by the longest summary that is allowed.
+/// The prompt. `{tokens}` is replaced by the length limit of the summary.
 const PROMPT: &str = include_str!("summary.txt");
 
 /// The text that replaces an empty summary.
 pub const UNAVAILABLE: &str = "(summary unavailable)";
 
-/// What other agents write in the place of an empty summary. A model that has read it may repeat it.
+/// The text that other agents use for an empty summary. A model that has read it may repeat it.
 const UNAVAILABLE_ELSEWHERE: &str = "(no summary available)";
 
-/// The fewest tokens of a conversation that are worth a request of their own.
+/// The fewest tokens of a conversation that are worth a separate request.
 const SHORTEST_PIECE: u64 = 256;
 
-/// The most requests that the pieces of one conversation take.
+/// The most pieces into which a conversation is split, with one request each.
 const MOST_PIECES: usize = 16;
 
-/// A message in a piece is not shortened further than this, in tokens.
+/// The fewest tokens to which a message in a piece is shortened.
 const SHORTEST_MESSAGE: u64 = 32;
 
-/// How often a summary is asked for again with less of the conversation, because it did not fit.
+/// How often a summary that did not fit is requested again with less of the conversation.
 const ATTEMPTS: u32 = 6;
 
-/// A summary and what it took. The tokens are known even if it failed.
+/// A summary and its cost in tokens, which is known even if the summary failed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summary {
     pub(super) text: String,
-    pub(super) usage: Usage,
-    /// How many requests were answered.
+    /// The tokens that the provider reported; `None` if it reported none.
+    pub(super) usage: Option<Usage>,
+    /// The number of requests that were answered.
     pub(super) requests: u64,
-    /// Whether the model wrote nothing that could be used, so that a placeholder takes its place.
+    /// Whether the model wrote nothing usable, so that a placeholder replaces the summary.
     pub(super) is_unavailable: bool,
-    /// How many messages were left out because they did not fit.
+    /// The number of messages that were left out because they did not fit.
     pub(super) trimmed: usize,
 }
 
 /// A request for a summary.
 pub(super) struct SummaryRequest<'a> {
     pub(super) provider: &'a dyn Provider,
-    /// Instructions and tools, the same as in every request, so that the provider has most of it in its cache.
+    /// The instructions and tools of every request of the conversation, so that the provider finds most of this one in its cache.
     pub(super) context: &'a Arc<Context>,
     pub(super) counter: &'a TokenCounter,
-    /// The window of the model that is asked; none if it is not known.
+    /// The window of the model that writes the summary; `None` if it is not known.
     pub(super) window: Option<u64>,
     /// The tokens of instructions and tools.
     pub(super) context_tokens: u64,
@@ -59,7 +60,7 @@ pub(super) struct SummaryRequest<'a> {
 }
 
 impl SummaryRequest<'_> {
-    /// The tokens that a summary of messages takes, about. `tokens` are those of the messages.
+    /// Estimates the tokens that a summary will cost. `tokens` are those of the messages.
     pub(super) fn expected(&self, tokens: u64) -> TokenUsage {
         let prompt = self.counter.text(PROMPT);
         let around = prompt.saturating_add(self.context_tokens);
@@ -75,8 +76,8 @@ impl SummaryRequest<'_> {
         TokenUsage { input, output: self.longest.saturating_mul(pieces), ..TokenUsage::default() }
     }
 
-    /// Asks for a summary of messages. They are sent as they are if they fit, and piece by piece as a transcript if they do not.
-    /// `summary` has what it took, also after an error.
+    /// Requests a summary of messages. They are sent unchanged if they fit, and otherwise piece by piece as a transcript. `summary`
+    /// receives the tokens that were used, also after an error.
     ///
     /// # Errors
     /// If the provider does not answer.
@@ -95,7 +96,7 @@ impl SummaryRequest<'_> {
             .window
             .map(|window| window.saturating_sub(self.counter.text(&prompt)).saturating_sub(self.longest));
         let tokens: u64 = messages.iter().map(|message| self.counter.message(message)).sum();
-        // The counter may be slightly off.
+        // Leave five percent, because the counter may be slightly off.
         let whole = tokens.saturating_add(self.context_tokens);
         let fits = room.is_none_or(|room| whole.saturating_mul(21) / 20 <= room);
         let refused = match fits {
@@ -108,7 +109,7 @@ impl SummaryRequest<'_> {
         };
         match refused {
             None if fits => {}
-            // The count was too low: the provider says that it does not fit.
+            // The count was too low: the provider reports that the request does not fit.
             Some(error) => self.with_less(messages, &prompt, summary, error).await?,
             None => self.in_pieces(messages, &prompt, room.unwrap_or(0), summary).await?,
         }
@@ -116,7 +117,7 @@ impl SummaryRequest<'_> {
             sink(Event::Warning(String::from(
                 "the model called a tool or said nothing instead of writing a summary; it is asked once more, without tools",
             )));
-            // Some providers refuse calls of tools that are not declared, so it gets a transcript.
+            // Some providers refuse calls of undeclared tools, so this one gets a transcript.
             self.in_pieces(messages, &prompt, room.unwrap_or(u64::MAX), summary).await?;
         }
         if is_empty(&summary.text) {
@@ -131,7 +132,7 @@ impl SummaryRequest<'_> {
         Ok(())
     }
 
-    /// Leaves out the oldest messages, more of them each time, until the provider accepts the rest.
+    /// Leaves out the oldest messages, more each time, until the provider accepts the rest.
     async fn with_less(
         &self,
         messages: &[Arc<Message>],
@@ -163,8 +164,8 @@ impl SummaryRequest<'_> {
         Err(error)
     }
 
-    /// Has a long conversation read as a transcript, a piece at a time. Each summary goes into the request for the next. Instructions
-    /// and tools are left out: nothing of these requests is in a cache, and there is nothing to call.
+    /// Sends a long conversation as a transcript, one piece at a time. The request for each piece contains the summary so far.
+    /// Instructions and tools are left out: none of these requests is in a cache, and the model has nothing to call.
     async fn in_pieces(
         &self,
         messages: &[Arc<Message>],
@@ -172,7 +173,7 @@ impl SummaryRequest<'_> {
         room: u64,
         summary: &mut Summary,
     ) -> Result<(), ProviderError> {
-        // The summary so far takes part of each request, and a counter may be wrong.
+        // Leave room for the summary so far, and for errors of the counter.
         let room = room.saturating_sub(self.longest.saturating_mul(2)) / 10 * 9;
         if room < SHORTEST_PIECE {
             let model = self.provider.endpoint().model.clone();
@@ -231,7 +232,7 @@ impl SummaryRequest<'_> {
         self.ask(&[Arc::new(Message::user(text))], &Arc::default(), prompt, summary).await
     }
 
-    /// Sends one request. The prompt is the last message, after everything that it is about.
+    /// Sends one request. The prompt is the last message, after the text to summarise.
     async fn ask(
         &self,
         messages: &[Arc<Message>],
@@ -250,11 +251,11 @@ impl SummaryRequest<'_> {
         let received = self.provider.send(&request, &mut |_| {}).await?;
         summary.requests += 1;
         if let Some(usage) = received.usage {
-            summary.usage.add(&usage);
+            summary.usage.get_or_insert_default().add(&usage);
         }
         ProviderError::unless_complete(received.end, &endpoint.provider)?;
         let text = received.message.and_then(|message| message.content()).unwrap_or_default();
-        // A piece that a model has nothing to say about must not erase what it wrote about the pieces before.
+        // An empty answer about one piece must not erase the summary of the earlier pieces.
         if !is_empty(&text) {
             summary.text = text;
         }
@@ -262,7 +263,7 @@ impl SummaryRequest<'_> {
     }
 }
 
-/// Whether a text is no summary.
+/// Whether a text is empty or a placeholder, and so no summary.
 fn is_empty(text: &str) -> bool {
     matches!(text.trim(), "" | UNAVAILABLE | UNAVAILABLE_ELSEWHERE)
 }

@@ -1,6 +1,6 @@
 //! The clock of a turn, which is paused while tools run.
 //!
-//! The time limit is for requests and answers. Tools have their own limit, and a user who is asked for approval may take a day.
+//! The time limit covers requests and answers. Tools have their own limit, and a user may take a day to approve a call.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,7 +19,7 @@ pub(super) struct TurnClock {
 #[derive(Debug)]
 struct Elapsed {
     before: Duration,
-    /// When it was last started; none while it is paused.
+    /// When it was last started; `None` while it is paused.
     since: Option<Instant>,
 }
 
@@ -39,13 +39,13 @@ impl TurnClock {
         Pause(self.clone())
     }
 
-    /// Waits until the clock reaches a limit; for ever without one.
+    /// Waits until the clock reaches a limit; without a limit, for ever.
     pub(super) async fn reaches(&self, limit: Option<Duration>) {
         let Some(limit) = limit else { return std::future::pending().await };
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
-            // From here on no change is missed.
+            // From here on, no change can be missed.
             changed.as_mut().enable();
             let (counted, is_paused) = {
                 let elapsed = self.elapsed();

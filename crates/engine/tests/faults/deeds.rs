@@ -1,5 +1,5 @@
-//! Everything that a store is asked to do, by chance: turns, imports, forks, erasures, deletions, copies, new titles, lists and
-//! searches. A child does it under the eyes of a witness.
+//! Random operations on a store: turns, imports, forks, erasures, deletions, copies, new titles, lists and searches. A child
+//! process performs them while a witness watches.
 
 use std::{ops::ControlFlow, path::Path, sync::Arc, time::Instant};
 
@@ -18,7 +18,7 @@ use super::{
     talk::{call, echo, run},
 };
 
-/// What can be done, by its name.
+/// The names of the operations.
 pub const DEEDS: [&str; 12] = [
     "turn", "say", "import", "fork", "erase", "delete", "copy", "rename", "list", "search", "verify", "begin",
 ];
@@ -26,7 +26,7 @@ pub const DEEDS: [&str; 12] = [
 /// With this many conversations, crowded writers delete some.
 const MANY: usize = 20;
 
-/// The folder beside a store that holds the store that is copied from.
+/// The folder next to a store that contains the store to copy from.
 pub const OTHER: &str = "other";
 
 /// Fills the store that is copied from.
@@ -74,7 +74,7 @@ fn session(number: u64, messages: u64) -> Session {
 
 /// Someone who does things to a store.
 pub struct Doer {
-    /// Whether others do the same at the same time: what they hold or delete is left alone.
+    /// Whether other processes work at the same time: conversations that they lock or delete are left alone.
     crowded: bool,
     store: Arc<dyn Store>,
     other: Arc<dyn Store>,
@@ -87,7 +87,7 @@ impl Doer {
         Self { crowded: false, store, other, dice: Dice(seed) }
     }
 
-    /// What must work, unless someone else is in the way.
+    /// Unwraps the result of an operation that must succeed unless another process interferes.
     fn must<T>(&self, done: Result<T, impl Into<EngineError>>) -> Option<T> {
         match done.map_err(Into::into) {
             Ok(done) => Some(done),
@@ -121,7 +121,7 @@ impl Doer {
                 let ids = self.other.ids("", 10).unwrap();
                 let id = ids[self.dice.below(ids.len() as u64) as usize];
                 match writer(&*self.store).copy_from(&*self.other, id) {
-                    // Something was said in the copy since.
+                    // Entries were added to the copy since.
                     Err(EngineError::Diverged(_)) => {}
                     copied => drop(self.must(copied)),
                 }

@@ -1,7 +1,7 @@
-//! Kills in everything that a store is asked to do: half of them before, after or in the middle of a chosen call that changes
-//! a file, half at random moments.
+//! Kills during every operation on a store: half of them before, after or in the middle of a chosen call that changes a file, half
+//! at random moments.
 //!
-//! `REJOIN_LONG_KILLS` says how many, over both stores, and `REJOIN_SEED` where they begin; `cargo xtask faults --long` asks for
+//! `REJOIN_LONG_KILLS` sets their number, over both stores, and `REJOIN_SEED` where they begin; `cargo xtask faults --long` runs
 //! 10,000.
 
 use std::{
@@ -28,7 +28,7 @@ const DEEDS: u64 = 8;
 /// Ends of a process that leave the files as they are.
 const ENDS: [Kind; 3] = [Kind::KillBefore, Kind::KillAfter, Kind::ShortKill];
 
-/// What became of the kills.
+/// The outcomes of the kills.
 #[derive(Default)]
 struct Tally {
     killed: BTreeMap<String, u64>,
@@ -99,8 +99,8 @@ fn stretch(kind: &'static str, seed: u64, shim: &Shim, tally: &Mutex<Tally>) {
     }
 }
 
-/// B42, B50: whatever a process is doing when it is killed, everything that was acknowledged is there, a fork is there as a whole or
-/// not at all, every way of reading works, and `verify` finds nothing.
+/// B42, B50: whatever a process is doing when it is killed, everything acknowledged is kept, a fork exists completely or not at
+/// all, every way of reading works, and `verify` finds nothing.
 #[test]
 fn a_kill_in_any_deed_loses_nothing() {
     let Some(shim) = shim() else { return };
@@ -136,7 +136,7 @@ fn is_half_a_fork(wrong: &str) -> bool {
     wrong.starts_with("half a fork: ")
 }
 
-/// A fork whose process was killed, at any call, is there as a whole or not at all.
+/// If a fork's process is killed at any call, the fork exists completely or not at all.
 #[test]
 fn a_killed_fork_is_there_as_a_whole_or_not_at_all() {
     let Some(shim) = shim() else { return };

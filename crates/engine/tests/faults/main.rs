@@ -1,7 +1,7 @@
-//! Conversations whose processes are killed and whose stores fail: nothing that was acknowledged is lost, nothing ends because
-//! of the store, and whatever is left can be sent to every provider.
+//! Conversations whose processes are killed and whose stores fail: nothing acknowledged is lost, no conversation ends because of
+//! its store, and the remainder can always be sent to every provider.
 //!
-//! `REJOIN_FAULTS` sets how many kills there are; `cargo xtask faults` sets it to 500.
+//! `REJOIN_FAULTS` sets the number of kills; `cargo xtask faults` sets it to 500.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -40,7 +40,7 @@ use testkit::skipped::skip;
 
 const KINDS: [&str; 2] = Place::KINDS;
 
-/// What these tests do at a place.
+/// The operations of these tests on a place.
 trait Jobs {
     fn job(&self, what: &str, seed: u64, steps: u64) -> Job;
 }
@@ -86,7 +86,7 @@ fn child() {
 
 const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 
-/// Whatever is in a store can be sent: every dialect's checker takes what is made of it.
+/// The content of a store can always be sent: every dialect's checker accepts the request made from it.
 fn can_be_sent(store: &dyn Store, id: ConversationId, policies: &[OnBroken]) -> Result<(), String> {
     let recorded = match read(store, id, Mode::Recover) {
         Err(EngineError::Store(rejoin_store::StoreError::NotFound(_))) => return Ok(()),
@@ -111,8 +111,8 @@ fn can_be_sent(store: &dyn Store, id: ConversationId, policies: &[OnBroken]) -> 
     Ok(())
 }
 
-/// B42, B50: a process is killed at any moment: everything that was acknowledged is there, nothing but torn ends is found, the
-/// next process goes on, and at every stage the conversation can be sent to every provider.
+/// B42, B50: a process is killed at any moment. Everything acknowledged is kept, only torn ends are found, the next process
+/// continues, and the conversation can be sent to every provider at every stage.
 #[test]
 fn a_kill_at_any_moment_loses_nothing() {
     let shim = shim();
@@ -225,10 +225,10 @@ fn a_killed_fork_leaves_the_whole_fork_or_none_of_it() {
         let fault = place.fault(Kind::Eio, 0);
         let said = run(&place, id, &fault);
         assert!(said.done, "{said:#?}");
-        // A header and a note in the place of the header.
+        // A header, and a note in place of the header.
         let whole = entries.len() + 1;
         let calls = fault.calls().unwrap();
-        // With little time, every call with one kind of end; where there are few, with each.
+        // In a short run, every call with one kind of end; if there are few calls, with each kind.
         let ends = |at: u64| {
             let few = thorough() || calls < 15;
             Kind::ENDS.into_iter().enumerate().filter(move |(number, _)| few || at % 4 == *number as u64)
@@ -269,13 +269,13 @@ fn a_killed_fork_leaves_the_whole_fork_or_none_of_it() {
 const MESSAGES: usize = 16;
 const WELL_AGAIN: usize = 11;
 
-/// What is said in a talk. Some of it is large, and some of that was said before.
+/// The text of a message. Some texts are large, and some of those repeat earlier ones.
 fn saying(number: usize) -> String {
     let size = [20, 3_000, 200, 40_000][number % 4];
     format!("{number} {}", "lorem \"ipsum\"\n".repeat(size / 14))
 }
 
-/// As a child: a conversation that goes on whatever becomes of its store.
+/// As a child process: a conversation that continues whatever happens to its store.
 fn talk_on(job: &Job) {
     let over = PathBuf::from(std::env::var_os("REJOIN_OVER").unwrap());
     let clock = Arc::new(SystemClock);
@@ -326,8 +326,8 @@ fn texts(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-/// B29: a full disk, or one that does not answer, is said and ends nothing; the conversation goes on in memory, and when the
-/// store is well again all of it is stored, once and in order.
+/// B29: a full or unresponsive disk is reported and ends nothing. The conversation continues in memory, and when the store works
+/// again all of it is stored, once and in order.
 #[test]
 fn a_full_disk_ends_nothing() {
     let Some(shim) = shim() else { return };
@@ -378,7 +378,7 @@ fn recorder(store: &Location) -> RolloutRecorder {
     RolloutRecorder::new(folder.join("turns"))
 }
 
-/// As a child: turns and a compaction are recorded, and said to be when the recorder says so.
+/// As a child process: records turns and a compaction, and reports each when the recorder has acknowledged it.
 fn record_turns(job: &Job) {
     let recorder = recorder(&job.store);
     for number in 0..TURNS {
@@ -439,7 +439,7 @@ fn mode(path: &Path, mode: u32) {
 /// Sets the rights of a folder, and those of everything in it if that is wanted.
 #[cfg(unix)]
 fn rights(folder: &Path, of_folder: u32, of_files: Option<u32>) {
-    // What is in it can be changed only while the folder can be entered.
+    // Its content can be changed only while the folder can be entered.
     mode(folder, 0o700);
     for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
         match of_files {
@@ -510,7 +510,7 @@ fn in_a_read_only_folder(job: &Job) {
 #[cfg(not(unix))]
 fn in_a_read_only_folder(_: &Job) {}
 
-/// B29: a folder that can only be read is read; what is said meanwhile is kept, and stored when the folder can be written again.
+/// B29: a read-only folder is read; new messages are kept in memory, and stored when the folder can be written again.
 #[cfg(unix)]
 #[test]
 fn a_read_only_folder_ends_nothing() {

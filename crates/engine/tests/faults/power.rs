@@ -1,6 +1,6 @@
-//! Power cuts at every sync of everything that is done to a store: what was written since is dropped, reordered or torn.
+//! Power cuts at every sync of every operation on a store: later writes are dropped, reordered or torn.
 //!
-//! `REJOIN_FAULTS` asks for every state; an ordinary run takes some of them. `REJOIN_SEED` chooses others.
+//! `REJOIN_FAULTS` tests every state; an ordinary run tests some of them. `REJOIN_SEED` chooses others.
 
 use std::{
     collections::{HashSet, hash_map::DefaultHasher},
@@ -21,13 +21,13 @@ use testkit::faults::{
 
 use super::{Jobs as _, KINDS, deeds, shim};
 
-/// What is done while the power goes.
+/// The operations during which the power fails.
 const DEEDS: [&str; 9] = ["begin", "turn", "say", "import", "fork", "erase", "delete", "copy", "rename"];
 
 /// Makes the store, and folders for it.
 const FIRST: &str = "first";
 
-/// How often chance decides what is left, for each moment.
+/// How often, for each moment, the remaining writes are chosen at random.
 const BY_CHANCE: u64 = 5;
 
 /// A store in which something was done, and how.
@@ -35,10 +35,10 @@ struct Scene {
     kind: &'static str,
     deed: &'static str,
     seed: u64,
-    /// Where the store is in the folder.
+    /// The path of the store in the folder.
     inside: &'static str,
     journal: Journal,
-    /// What was known before.
+    /// The facts that were known before.
     ledger: Ledger,
 }
 
@@ -105,7 +105,7 @@ fn after(scene: &Scene, cut: Cut, seen: &Mutex<HashSet<u64>>) -> Option<Vec<Stri
     Some(wrong.iter().map(|why| format!("{kind}, {why}\n    {about}")).collect())
 }
 
-/// What is wrong after power cuts at every sync of some deeds.
+/// The faults after power cuts at every sync of some operations.
 fn power_cuts(shim: &Shim, deeds: &[&'static str]) -> Vec<String> {
     let first = number_from("REJOIN_SEED").unwrap_or(1);
     let both = KINDS.iter().flat_map(|kind| deeds.iter().map(move |deed| (*kind, *deed)));
@@ -144,15 +144,15 @@ fn power_cuts(shim: &Shim, deeds: &[&'static str]) -> Vec<String> {
     all.into_inner().unwrap()
 }
 
-/// B50: the power may go at every sync of everything that is done to a store: what was acknowledged is there, the store
-/// opens and can be read in every way, and `verify` finds no damage.
+/// B50: at every sync of every operation on a store, the power may fail: everything acknowledged is kept, the store opens and can
+/// be read in every way, and `verify` finds no damage.
 #[test]
 fn a_power_cut_loses_nothing() {
     let Some(shim) = shim() else { return };
     failures(&power_cuts(&shim, &DEEDS));
 }
 
-/// The same for a store that is just being made, in folders that are new too.
+/// The same for a store that is being created, in new folders.
 #[test]
 fn a_power_cut_after_the_first_append_loses_nothing() {
     let Some(shim) = shim() else { return };

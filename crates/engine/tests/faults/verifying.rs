@@ -8,10 +8,10 @@ use testkit::faults::{Child, ChildOutput, Place, failures, quick_folder, thoroug
 
 use super::{Jobs as _, deeds};
 
-/// What they do: everything by chance, and two things all the time.
+/// Their operations: everything at random, and two operations continuously.
 const JOBS: [&str; 3] = ["deeds", "deed turn", "deed fork"];
 
-/// Whatever others do to a store, `verify` finds nothing wrong with it.
+/// Whatever other processes do to a store, `verify` finds no fault.
 fn verifies_while_others_write(kind: &'static str) {
     let time = Duration::from_secs(if thorough() { 60 } else { 4 });
     let mut all = Vec::new();

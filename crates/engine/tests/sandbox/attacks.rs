@@ -1,4 +1,4 @@
-//! Attempts to read, write, reach and signal what is outside.
+//! Attempts to read, write, reach and signal things outside the sandbox.
 
 use std::{
     fs,
@@ -278,7 +278,7 @@ const REFUSED_CALLS: &[(&str, u32)] = &[
     ("move_mount", 429),
     ("pidfd_getfd", 438),
     ("ptrace", 101),
-    // The same calls under the numbers of the x32 interface.
+    // The same calls under their x32 numbers.
     ("socket_x32", 0x4000_0000 + 41),
     ("ptrace_x32", 0x4000_0000 + 521),
 ];

@@ -1,4 +1,4 @@
-//! How commands end: they leave nothing running, whatever they do and whichever process is killed.
+//! The ends of commands: they leave no process running, whatever they do and whichever process is killed.
 
 use std::{
     fs,
@@ -123,7 +123,7 @@ fn with_output_that_nobody_takes(scene: &Scene, sandbox: &Sandbox) {
     block_on(async {
         let command = scene.fill_in("while :; do echo 6001.{id}; done");
         let running = sandbox.spawn(&command, soon()).await.unwrap();
-        // Nobody takes the output, and the command ends all the same.
+        // Nothing reads the output, but the command still ends.
         eventually("it does not end", || !process_with(&format!("6001.{}", scene.id)));
         assert_eq!(running.finish().await.unwrap(), CommandExit::TimedOut);
     });
@@ -222,7 +222,7 @@ pub fn as_rejoin(barriers: &str, workspace: &Path, command: &str) -> ExitCode {
             std::io::stdout().write_all(&chunk).unwrap();
             std::io::stdout().flush().unwrap();
         }
-        // Whatever became of it, its temporary folder goes.
+        // In every case, its temporary folder is removed.
         let _ = running.finish().await;
     });
     ExitCode::SUCCESS

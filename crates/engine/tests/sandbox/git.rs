@@ -1,4 +1,4 @@
-//! Protected paths in the workspace: what git runs outside, and a store that lies inside.
+//! Protected paths in the workspace: files that git outside obeys, and a store inside the workspace.
 
 use std::{fs, path::Path};
 

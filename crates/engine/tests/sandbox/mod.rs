@@ -1,4 +1,4 @@
-//! The runner, and the scene that attacks run in.
+//! The test runner, and the scene for the attacks.
 
 mod attacks;
 mod endings;
@@ -27,10 +27,10 @@ use rejoin_engine::sandbox::{
     self, Barriers, CommandExit, CommandLimits, Confinement, Gap, Policy, Sandbox, SandboxError,
 };
 
-/// What no command may print.
+/// A text that no command may print.
 pub const SECRET: &str = "top-SECRET-4711";
 
-/// A test: its name and what it does. An error says why it is skipped.
+/// A test: its name and its function. An error is the reason why it is skipped.
 pub struct Test {
     pub name: String,
     pub run: Box<dyn Fn() -> Result<(), String>>,
@@ -114,7 +114,7 @@ impl Walls {
     }
 }
 
-/// A workspace, and beside it everything that a command wants to reach.
+/// A workspace, and next to it everything that a command tries to reach.
 pub struct Scene {
     folder: tempfile::TempDir,
     pub id: String,
@@ -130,7 +130,7 @@ pub struct Scene {
 impl Scene {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // Digits, since `sleep` has to take it as a part of a number.
+        // Use digits, because `sleep` must accept it as part of a number.
         static SCENES: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}{:04}", std::process::id(), SCENES.fetch_add(1, Ordering::Relaxed));
         let outside = folder.path().join("outside");
@@ -243,7 +243,7 @@ pub fn usable(sandbox: Sandbox, walls: Walls) -> Result<Sandbox, String> {
     }
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and its exit.
 #[derive(Debug)]
 pub struct Ran {
     pub output: String,

@@ -1,4 +1,4 @@
-//! What has to work inside the sandbox.
+//! Work that must be possible inside the sandbox.
 
 use std::{fs, time::Duration};
 
@@ -8,7 +8,7 @@ use rejoin_engine::sandbox::{
 
 use super::{SECRET, Scene, Test, Walls, needs, test, usable};
 
-/// Commands, what they need, and what they print.
+/// Commands, their requirements, and their output.
 const WORK: &[(&str, &[&str], &str, &str)] = &[
     (
         "both_streams_in_order",
@@ -123,7 +123,7 @@ pub fn tests() -> Vec<Test> {
         policy.barriers.landlock = false;
         let sandbox = Sandbox::new(policy).unwrap();
         assert!(matches!(sandbox.confinement(), Confinement::None { .. }));
-        // It runs all the same, and nothing of it is left.
+        // It runs nevertheless, and none of its processes is left.
         let ran = scene.run(&sandbox, "setsid -f sleep 6001.{id}; cat {outside}/secret");
         assert_eq!(ran.output, format!("{SECRET}\n"));
         assert!(!super::process_with(&format!("6001.{}", scene.id)));
@@ -175,7 +175,7 @@ fn granted_folders(walls: Walls) -> Result<(), String> {
     Ok(())
 }
 
-/// A workspace that can only be read, and what may be changed all the same: a folder in it and one outside.
+/// A read-only workspace, with two folders that may still be changed: one in it and one outside.
 fn a_workspace_to_read(walls: Walls) -> Result<(), String> {
     let scene = Scene::new();
     let (inside, outside) = (scene.workspace().join("open"), scene.outside().join("open"));

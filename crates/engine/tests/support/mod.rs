@@ -1,4 +1,4 @@
-//! A clock that counts, and a store in memory in which things go wrong on demand.
+//! A clock that counts, and a store in memory that fails on demand.
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
@@ -16,11 +16,12 @@ use rejoin_engine::{Clock, Writer, digest};
 use rejoin_formats::{Input, Session, sessions};
 use rejoin_record::{ConversationId, Entry, Tail, Timestamp, Tree, verify::verify};
 use rejoin_store::{
-    Damage, Each, EachProblem, Erasure, Hit, Holder, Location, Lock, Page, Query, Search, Size, StoragePlace,
-    Store, StoreError, StoreResult, StoredItem, Summary, Verified, memory::Memory,
+    Damage, EachProblem, Erasure, Hit, Holder, Location, Lock, OnItem, Page, Query, Search, Size,
+    StoragePlace, Store, StoreError, StoreResult, StoredItem, Summary, Verified, memory::Memory,
 };
 
-/// A second passes at every look; chance counts, for all clocks of a test together: no two draw the same.
+/// Each look at the clock advances it by a second; random numbers count up, for all clocks of a test together, so that no two are
+/// equal.
 #[derive(Debug, Default)]
 pub struct Counting;
 
@@ -52,7 +53,7 @@ pub struct Fragile {
     pub damaged: Mutex<HashMap<u64, bool>>,
     pub full: AtomicBool,
     pub unreadable: AtomicBool,
-    /// How many entries were handed over to be appended.
+    /// How many entries were passed to append.
     pub handed: AtomicU64,
 }
 
@@ -106,7 +107,7 @@ impl Store for Fragile {
         self.handed.fetch_add(entries.len() as u64, Ordering::Relaxed);
         self.inner.append(id, after, entries)
     }
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> Result<(), StoreError> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> Result<(), StoreError> {
         if self.unreadable.load(Ordering::Relaxed) {
             let why = String::from("database disk image is malformed");
             return Err(StoreError::Database { what: "reading entries", why, unwritable: false });
@@ -149,7 +150,7 @@ pub fn stored(store: &dyn Store, id: ConversationId) -> Vec<Entry> {
     entries
 }
 
-/// Everything that is stored is what it was when it was appended.
+/// Every stored entry is unchanged since it was appended.
 pub fn assert_verifies(store: &dyn Store, id: ConversationId) {
     assert_eq!(verify(&stored(store, id)), []);
 }
@@ -164,13 +165,13 @@ pub fn writer<'w>(store: &'w dyn Store, clock: &'w dyn Clock) -> Writer<'w> {
     Writer { store, clock, command: "test" }
 }
 
-/// What is read from a text of a session file.
+/// The session in the text of a session file.
 pub fn session(name: &str, text: &str) -> Session {
     let input = Input::new(name, text.as_bytes()).unwrap();
     sessions::read(&input, None).unwrap().remove(0)
 }
 
-/// What a session says, a line a message.
+/// The messages of a session, one line each.
 pub fn lines(session: &Session) -> Vec<String> {
     session
         .messages

@@ -1,4 +1,4 @@
-//! A tool to call, and what a provider may see.
+//! A tool to call, and the requests that a provider may see.
 
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
@@ -25,7 +25,7 @@ use rejoin_formats::context::ToolDeclaration;
 use rejoin_record::{Message, Raw, Role, ToolCall};
 use testkit::loopback::{Loopback, Service};
 
-/// A tool that says what it was passed: at once, slowly, as an error, or never.
+/// A tool that returns its arguments: at once, slowly, as an error, or never.
 pub struct Echo {
     pub runs: AtomicUsize,
 }
@@ -74,7 +74,7 @@ pub fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// The steps of a turn that change what is stored, by name.
+/// The name of an event that changes the store; `None` for others.
 pub fn step_name(event: &Event) -> Option<&'static str> {
     Some(match event {
         Event::Asking { .. } => "asking",
@@ -106,12 +106,12 @@ pub fn roles(messages: &[Arc<Message>]) -> Vec<&str> {
     messages.iter().map(|message| message.role.as_str()).collect()
 }
 
-/// A provider of the loopback server, as it is chosen.
+/// A provider choice for the loopback server.
 pub fn reach(server: &Loopback, which: &(&str, Option<&str>, Service, &str)) -> Arc<dyn Provider> {
     reach_within(server, which, Duration::from_secs(20))
 }
 
-/// The same, where a provider may be silent for so long.
+/// A provider choice with a limit on the provider's silence.
 pub fn reach_within(
     server: &Loopback,
     which: &(&str, Option<&str>, Service, &str),

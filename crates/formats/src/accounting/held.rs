@@ -10,7 +10,7 @@ use rejoin_record::{
     json::{Doc, literal},
 };
 
-use super::Left;
+use super::UnheldString;
 use crate::messages::holds_speech;
 
 /// A text or value that a block holds.
@@ -111,7 +111,7 @@ pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
 }
 
 /// Whether a text that the message holds outside its item is exactly this one. It needs no set of all texts.
-pub(super) fn is_whole_text(message: &Message, left: &Left<'_>) -> bool {
+pub(super) fn is_whole_text(message: &Message, left: &UnheldString<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {
         Piece::Text(own) | Piece::Name(own) => found |= own.span().is_none() && left.is(own),
@@ -121,7 +121,7 @@ pub(super) fn is_whole_text(message: &Message, left: &Left<'_>) -> bool {
 }
 
 /// Whether a text of the message is exactly this one.
-pub(super) fn is_text_of(message: &Message, left: &Left<'_>) -> bool {
+pub(super) fn is_text_of(message: &Message, left: &UnheldString<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {
         Piece::Text(own) | Piece::Name(own) => found |= left.is(own),

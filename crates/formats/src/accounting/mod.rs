@@ -1,5 +1,6 @@
 //! The law *accounted for*: every string of at least four words in a source is in a block of a message, in a field that the
-//! reader knows and keeps beside the messages, or named by an `unread-text` finding.
+//! reader knows and keeps beside the messages, or named by an `unread-text` finding. A shorter one counts if the name of its field says
+//! that it is said by someone, such as `text`, because there are more short ids, kinds and paths than short messages.
 //!
 //! One pass checks every session that a reader returns, so a new reader needs no code for it. A message keeps the bytes of its
 //! source: `walk.rs` finds the strings in them, and `held.rs` finds those that the blocks hold. The other strings are reported,
@@ -60,7 +61,7 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
         if !found.is_empty() {
             lost += found.iter().map(|found| found.size).sum::<usize>();
             read += session.all_messages().map(|message| held::size(message)).sum::<usize>();
-            session.findings.extend(found.into_iter().map(Unread::into_finding));
+            session.findings.extend(found.into_iter().map(UnreadStrings::into_finding));
         }
         hollow &= is_hollow(session);
     }
@@ -81,17 +82,18 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
 /// The findings about unread text of a session. Sessions from a store come without them.
 #[must_use]
 pub fn report(session: &Session) -> Vec<Finding> {
-    unread(session).into_iter().map(Unread::into_finding).collect()
+    unread(session).into_iter().map(UnreadStrings::into_finding).collect()
 }
 
 /// The unread text of one message or line.
-struct Unread {
+struct UnreadStrings {
     at: Position,
     fields: Vec<String>,
+    /// How many characters of it are a reason to refuse the file.
     size: usize,
 }
 
-impl Unread {
+impl UnreadStrings {
     fn into_finding(self) -> Finding {
         let mut named: Vec<String> =
             self.fields.iter().take(NAMED).map(|field| format!("`{field}`")).collect();
@@ -105,8 +107,8 @@ impl Unread {
 }
 
 /// The unread text of a session.
-fn unread(session: &Session) -> Vec<Unread> {
-    let mut left: Vec<(Position, Vec<Left<'_>>)> =
+fn unread(session: &Session) -> Vec<UnreadStrings> {
+    let mut left: Vec<(Position, Vec<UnheldString<'_>>)> =
         parallel::filter_map(&session.messages, |index, message| {
             let mut left = left_of(message);
             // Messages without an item share that of the message before them, such as a result that stands beside its call. If
@@ -121,7 +123,7 @@ fn unread(session: &Session) -> Vec<Unread> {
     left.extend(parallel::filter_map(&session.set_aside, |_, item| {
         let left = match &item.what {
             Aside::Hidden(message, _) => left_of(message),
-            Aside::Unknown(text) => left_in(text, &[], || &[], Fewest::FourWords),
+            Aside::Unknown(text) => left_in(text, &[], || &[], ShortTexts::Spoken),
             Aside::Raw(_)
             | Aside::Snapshot(_)
             | Aside::Compacted { .. }
@@ -131,7 +133,7 @@ fn unread(session: &Session) -> Vec<Unread> {
         (!left.is_empty()).then(|| (position(item.place), left))
     }));
     for field in session.context.fields.iter().filter(|field| speaks(session, field)) {
-        let mut found = left_in(field.value.as_str(), &[], || &[], Fewest::FourWords);
+        let mut found = left_in(field.value.as_str(), &[], || &[], ShortTexts::Spoken);
         found.iter_mut().for_each(|left| left.path = format!("{}.{}", field.name, left.path));
         left.push((Position::default(), found));
     }
@@ -140,13 +142,14 @@ fn unread(session: &Session) -> Vec<Unread> {
         return Vec::new();
     }
     // The same words may have been read elsewhere.
-    let elsewhere = Elsewhere::new(session);
+    let elsewhere = HeldTexts::new(session);
     let unread = left.into_iter().filter_map(|(at, mut left)| {
         left.retain(|left| !elsewhere.holds(left.text()));
-        let size = left.iter().map(|left| left.text().chars().count()).sum();
+        let lost = left.iter().filter(|left| !left.is_minor);
+        let size = lost.map(|left| left.text().chars().count()).sum();
         let mut fields: Vec<String> = left.into_iter().map(|left| left.path).collect();
         fields.dedup();
-        (!fields.is_empty()).then_some(Unread { at, fields, size })
+        (!fields.is_empty()).then_some(UnreadStrings { at, fields, size })
     });
     unread.collect()
 }
@@ -182,20 +185,22 @@ fn position(place: SourcePlace) -> Position {
 }
 
 /// A string that no block of its message holds.
-struct Left<'r> {
+struct UnheldString<'r> {
     path: String,
     /// Its literal, with the quotes.
     literal: &'r str,
+    /// Whether it is too short to be a reason to refuse the file.
+    is_minor: bool,
     text: OnceCell<Cow<'r, str>>,
 }
 
-impl Left<'_> {
+impl UnheldString<'_> {
     fn text(&self) -> &str {
         self.text.get_or_init(|| literal::decode(self.literal).0)
     }
 
-    /// Whether it is a text. One that was not decoded yet is compared as a literal: it may mean the same in other escapes, which is
-    /// for the sets of texts to tell.
+    /// Whether it is a text. An undecoded literal is compared byte by byte, so other escapes of the same text do not match; the sets
+    /// of texts find those.
     fn is(&self, text: &Text) -> bool {
         match text.literal() {
             Some(body) => self.literal.get(1..self.literal.len().saturating_sub(1)) == Some(body),
@@ -204,16 +209,26 @@ impl Left<'_> {
     }
 }
 
-/// The length from which a string counts.
+/// The fields whose strings count however short they are.
 #[derive(Clone, Copy, PartialEq)]
-enum Fewest {
-    FourWords,
-    /// In a message without content, a single word in another field may be the content.
-    OneLetter,
+enum ShortTexts {
+    /// Those whose name says that they hold what someone said.
+    Spoken,
+    /// In a message without content: all except bookkeeping, for a single word in another field may be the content.
+    AnyButBookkeeping,
+}
+
+impl ShortTexts {
+    fn counts_in(self, key: &str) -> bool {
+        match self {
+            Self::Spoken => is_spoken(key),
+            Self::AnyButBookkeeping => !is_bookkeeping(key),
+        }
+    }
 }
 
 /// The strings of a message's native item that none of its blocks holds and that are not bookkeeping.
-fn left_of(message: &Message) -> Vec<Left<'_>> {
+fn left_of(message: &Message) -> Vec<UnheldString<'_>> {
     let Some(native) = &message.native else { return Vec::new() };
     // Most messages have no strings to ask about.
     let known = || {
@@ -226,8 +241,8 @@ fn left_of(message: &Message) -> Vec<Left<'_>> {
         return Vec::new();
     }
     let silent = message.blocks.is_empty() && message.form == Form::Absent;
-    let fewest = if silent { Fewest::OneLetter } else { Fewest::FourWords };
-    let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, fewest);
+    let short = if silent { ShortTexts::AnyButBookkeeping } else { ShortTexts::Spoken };
+    let mut left = left_in(native.raw.as_str(), &held::stretches(message, native), known, short);
     if left.len() <= FEW {
         left.retain(|left| !held::is_whole_text(message, left));
     }
@@ -243,15 +258,22 @@ fn left_in<'r>(
     raw: &'r str,
     held: &[(usize, usize)],
     known: impl Fn() -> &'static [Known],
-    fewest: Fewest,
-) -> Vec<Left<'r>> {
+    short: ShortTexts,
+) -> Vec<UnheldString<'r>> {
     let mut left = Vec::new();
     walk::unread_strings(raw, held, |path, string| {
-        let few = fewest == Fewest::OneLetter && path.keys().last().is_some_and(|key| !is_bookkeeping(&key));
-        if walk::literal_has_words(string) || (few && walk::has_letters(&literal::decode(string).0)) {
+        let is_long = walk::literal_has_words(string);
+        let counts = || path.last().is_some_and(|key| short.counts_in(&key));
+        if is_long || (counts() && walk::has_letters(&literal::decode(string).0)) {
             let keys: Vec<Cow<'_, str>> = path.keys().collect();
-            if !known().iter().any(|known| known.covers(&keys, raw)) {
-                left.push(Left { path: keys.join("."), literal: string, text: OnceCell::new() });
+            if !known().iter().any(|known| known.is_reference(string) || known.covers(&keys, raw)) {
+                let is_minor = !is_long && short == ShortTexts::Spoken;
+                left.push(UnheldString {
+                    path: keys.join("."),
+                    literal: string,
+                    is_minor,
+                    text: OnceCell::new(),
+                });
             }
         }
     });
@@ -266,22 +288,37 @@ pub struct Known {
     fields: &'static str,
     /// A key that an item must have for these fields to be known.
     beside: Option<&'static str>,
+    /// What a string begins with that only names a text which the reader takes from elsewhere. There are no fields then.
+    refers: Option<&'static str>,
 }
 
 impl Known {
+    /// The items are plain texts, all of which the reader takes, without marks such as headings.
+    pub(crate) const PLAIN_TEXT: Self = Self::fields("");
+
     /// Fields of every item.
     #[must_use]
     pub(crate) const fn fields(fields: &'static str) -> Self {
-        Self { fields, beside: None }
+        Self { fields, beside: None, refers: None }
     }
-
-    /// The items are plain texts, all of which the reader takes, without marks such as headings.
-    pub(crate) const PLAIN_TEXT: Self = Self { fields: "", beside: None };
 
     /// Fields of items that also have the key `beside`.
     #[must_use]
     pub(crate) const fn beside(beside: &'static str, fields: &'static str) -> Self {
-        Self { fields, beside: Some(beside) }
+        Self { beside: Some(beside), ..Self::fields(fields) }
+    }
+
+    /// Strings in any field that begin like this and name a text which the reader takes from elsewhere.
+    #[must_use]
+    pub(crate) const fn references(beginning: &'static str) -> Self {
+        Self { refers: Some(beginning), ..Self::fields("") }
+    }
+
+    /// Whether a string literal names a text that the reader takes from elsewhere: it is one word, so no other text is in it.
+    fn is_reference(&self, literal: &str) -> bool {
+        let body = literal.trim_matches('"');
+        let is_name = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        self.refers.is_some_and(|beginning| body.strip_prefix(beginning).is_some_and(is_name))
     }
 
     /// Whether a path of keys in the item `raw` leads to one of the fields, or below it.
@@ -291,9 +328,44 @@ impl Known {
             let mut keys = path.iter();
             field.split('.').all(|name| keys.next().is_some_and(|key| *key == name))
         };
-        (self.fields.is_empty() || self.fields.split(' ').any(leads_to))
+        self.refers.is_none()
+            && (self.fields.is_empty() || self.fields.split(' ').any(leads_to))
             && self.beside.is_none_or(|key| raw.contains(&format!("\"{key}\"")))
     }
+}
+
+/// Whether the name of a field says that it holds what someone said, or what a tool gave out. It is asked for every short string of a
+/// file, so most names are told apart by their length.
+fn is_spoken(key: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "content",
+        "contents",
+        "text",
+        "texts",
+        "message",
+        "messages",
+        "msg",
+        "parts",
+        "part",
+        "body",
+        "said",
+        "speech",
+        "utterance",
+        "words",
+        "prompt",
+        "question",
+        "query",
+        "reasoning",
+        "thinking",
+        "thought",
+        "thoughts",
+        "refusal",
+        "comment",
+        "transcript",
+        "stdout",
+        "stderr",
+    ];
+    NAMES.iter().chain(SPEECH).any(|name| name.eq_ignore_ascii_case(key))
 }
 
 /// Whether the name of a field says that it is bookkeeping, such as a role, a time or an id.
@@ -306,12 +378,12 @@ fn is_bookkeeping(key: &str) -> bool {
 }
 
 /// The hashes of all texts that a session holds.
-struct Elsewhere {
+struct HeldTexts {
     hasher: DefaultHashBuilder,
     texts: HashSet<u64>,
 }
 
-impl Elsewhere {
+impl HeldTexts {
     fn new(session: &Session) -> Self {
         let hasher = DefaultHashBuilder::default();
         let mut texts = HashSet::new();

@@ -22,6 +22,12 @@ impl<'r> Path<'_, 'r> {
     pub(super) fn keys(&self) -> impl Iterator<Item = Cow<'r, str>> {
         self.0.iter().filter_map(|frame| frame.key).map(|key| literal::decode(key).0)
     }
+
+    /// The key of the value, or of the array that it is in. None for a key.
+    pub(super) fn last(&self) -> Option<Cow<'r, str>> {
+        let object = self.0.iter().rev().find(|frame| frame.object)?;
+        Some(literal::decode(object.key?).0)
+    }
 }
 
 /// Calls `found` with every string of a native item, including keys, that is in none of the stretches that were read. The

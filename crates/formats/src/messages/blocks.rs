@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use rejoin_record::{
     Arguments, Block, BlockKind, CallId, Form, Media, MediaSource, Origin, Raw, Role, Span, Text, ToolCall,
     ToolResult,
-    json::{Value, ValueKind, write},
+    json::{Object, Value, ValueKind},
     limits,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct ReadContent {
 
 /// The place of a block: some are legal only under one role, or inside a result.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Under<'r> {
+pub(crate) enum BlockPlace<'r> {
     Role(&'r Role),
     Result,
 }
@@ -51,7 +51,7 @@ impl BlockReader<'_> {
         Raw::slice(self.buffer, value.start(), value.end()).unwrap_or_else(|| Raw::new(value.raw()))
     }
 
-    pub(crate) fn content(&self, content: Option<Value<'_>>, under: Under<'_>) -> ReadContent {
+    pub(crate) fn content(&self, content: Option<Value<'_>>, under: BlockPlace<'_>) -> ReadContent {
         let Some(given) = content.filter(|content| !content.is_null()) else {
             let form = if content.is_some() { Form::Null } else { Form::Absent };
             return ReadContent { blocks: Vec::new(), form, regular: true };
@@ -90,49 +90,50 @@ impl BlockReader<'_> {
             }
             _ => return None,
         };
-        let block = irregular(self.block(item, Under::Role(&role)));
+        let block = irregular(self.block(item, BlockPlace::Role(&role)));
         Some((role, block))
     }
 
-    pub(crate) fn block(&self, item: Value<'_>, under: Under<'_>) -> Block {
+    pub(crate) fn block(&self, item: Value<'_>, under: BlockPlace<'_>) -> Block {
         if let Some(text) = self.text(item) {
             return Block::text(text);
         }
         let kind = item.word("type");
-        let (user, model) = (under == Under::Role(&Role::User), under == Under::Role(&Role::Assistant));
-        let inside = under == Under::Result;
-        let (openai, anthropic) = (Some(Style::OpenAi), Some(Style::Anthropic));
-        let (block, dialect, legal) = match &*kind {
+        let (user, model) =
+            (under == BlockPlace::Role(&Role::User), under == BlockPlace::Role(&Role::Assistant));
+        let inside = under == BlockPlace::Result;
+        let (calls, blocks) = (Some(Style::ToolCalls), Some(Style::Blocks));
+        let (block, style, legal) = match &*kind {
             "text" => (self.text_block(item, "text"), None, true),
             "" | "input_text" | "output_text" if item.get("text").is_some() => {
                 (self.text_block(item, "text").map(irregular), None, false)
             }
-            "refusal" => (self.text_block(item, "refusal"), openai, model),
-            "image_url" | "input_image" => (self.image_url(item), openai, kind == "image_url" && user),
-            "file" => (self.file(item), openai, user),
+            "refusal" => (self.text_block(item, "refusal"), calls, model),
+            "image_url" | "input_image" => (self.image_url(item), calls, kind == "image_url" && user),
+            "file" => (self.file(item), calls, user),
             // Mistral's form of a document.
             "document_url" => (self.document_url(item), None, false),
-            "image" => (self.source_media(item, BlockKind::Image), anthropic, user || inside),
-            "document" => (self.source_media(item, BlockKind::Document), anthropic, user || inside),
-            "thinking" | "redacted_thinking" => (self.thinking(item), anthropic, model),
-            "tool_use" if !inside => (Some(self.tool_use(item)), anthropic, model),
-            "tool_result" if !inside => (Some(self.tool_result(item)), anthropic, user),
+            "image" => (self.source_media(item, BlockKind::Image), blocks, user || inside),
+            "document" => (self.source_media(item, BlockKind::Document), blocks, user || inside),
+            "thinking" | "redacted_thinking" => (self.thinking(item), blocks, model),
+            "tool_use" if !inside => (Some(self.tool_use(item)), blocks, model),
+            "tool_result" if !inside => (Some(self.tool_result(item)), blocks, user),
             _ => (None, None, false),
         };
         let Some(block) = block else { return self.opaque(item, &kind, under) };
-        let own = dialect.is_none_or(|dialect| dialect == self.style);
-        let known = self.style == Style::OpenAi || only_known_fields(item, &kind);
+        let own = style.is_none_or(|style| style == self.style);
+        let known = self.style == Style::ToolCalls || only_known_fields(item, &kind);
         let fits =
             own && legal && known && block.span.is_some() && item.is_clean() && !item.is_deeper_than(DEEPEST);
         if fits { block } else { irregular(block) }
     }
 
-    fn opaque(&self, item: Value<'_>, kind: &str, under: Under<'_>) -> Block {
+    fn opaque(&self, item: Value<'_>, kind: &str, under: BlockPlace<'_>) -> Block {
         let fits = item.is_clean()
             && !item.is_deeper_than(limits::NESTING)
             && match self.style {
-                Style::Anthropic => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind, self),
-                Style::OpenAi => under == Under::Role(&Role::User) && is_audio(item, kind),
+                Style::Blocks => anthropic_opaque_fits(kind, under) && opaque_is_whole(item, kind, self),
+                Style::ToolCalls => under == BlockPlace::Role(&Role::User) && is_audio(item, kind),
             };
         Block::opaque(kind, self.raw(item), fits).at_if(fits, self.span(item))
     }
@@ -152,7 +153,7 @@ impl BlockReader<'_> {
         let signed = item.get("signature").and_then(|s| self.text(s)).is_some_and(|s| !s.is_blank());
         let complete = signed || redacted.is_some();
         let origin =
-            Origin { incomplete: !complete, ..Origin::of(Style::Anthropic.format(), self.model.cloned()) };
+            Origin { incomplete: !complete, ..Origin::of(Style::Blocks.format(), self.model.cloned()) };
         Some(Block::reasoning(text, true, origin).at_if(complete, self.span(item)))
     }
 
@@ -190,7 +191,7 @@ impl BlockReader<'_> {
     fn tool_result(&self, item: Value<'_>) -> Block {
         let given = item.get("tool_use_id").or_else(|| item.get("tool_call_id"));
         let call_id = self.call_id(given);
-        let content = self.content(item.get("content"), Under::Result);
+        let content = self.content(item.get("content"), BlockPlace::Result);
         let is_error = item.get("is_error");
         let whole = content.regular
             && content.form != Form::Null
@@ -235,7 +236,7 @@ impl BlockReader<'_> {
         let field = |name| file.given(name).and_then(|value| self.text(value));
         let filled = |name| field(name).filter(|text: &Text| !text.is_empty());
         let given = sources.iter().filter(|name| filled(name).is_some()).count();
-        // Empty fields do not count beside one that is not.
+        // An empty field is ignored if another is set.
         let source = |name| {
             let known = sources.contains(&name);
             if given == 0 { field(name).filter(|_| known) } else { filled(name).filter(|_| known) }
@@ -321,20 +322,18 @@ impl BlockReader<'_> {
         let whole =
             id.is_some() && id_text && name.is_some() && written && typed && nested && item.is_clean();
         let call = ToolCall::read(id, name, arguments);
-        Block::call(call).at_if(whole && self.style == Style::OpenAi, self.span(item))
+        Block::call(call).at_if(whole && self.style == Style::ToolCalls, self.span(item))
     }
 }
 
 /// The arguments of a tool that takes free text, as an object; and whether there are any.
 pub(crate) fn free_text(input: Option<Value<'_>>) -> (Arguments, bool) {
     let input = input.and_then(Value::as_str);
-    let mut wrapped = String::from("{\"input\":");
-    write::string(&mut wrapped, input.as_deref().unwrap_or_default());
-    wrapped.push('}');
+    let wrapped = Object::new().str("input", input.as_deref().unwrap_or_default()).finish();
     (Arguments::new(wrapped), input.is_some())
 }
 
-/// Whether a block has only the fields of its kind, and those beside its content have their types: Anthropic refuses any other.
+/// Whether a block has only the fields of its kind, and the other fields have the right types: Anthropic refuses any other.
 fn only_known_fields(item: Value<'_>, kind: &str) -> bool {
     let known: &[&str] = match kind {
         "text" => &["type", "text", "citations", "cache_control"],
@@ -369,15 +368,15 @@ pub(crate) fn irregular(mut block: Block) -> Block {
 }
 
 /// Blocks that Anthropic's own API knows and that have no counterpart in the model.
-fn anthropic_opaque_fits(kind: &str, under: Under<'_>) -> bool {
+fn anthropic_opaque_fits(kind: &str, under: BlockPlace<'_>) -> bool {
     match under {
-        Under::Result => matches!(kind, "search_result" | "tool_reference" | "document"),
-        Under::Role(Role::User) => matches!(kind, "search_result" | "container_upload" | "document"),
-        Under::Role(Role::Assistant) => {
+        BlockPlace::Result => matches!(kind, "search_result" | "tool_reference" | "document"),
+        BlockPlace::Role(Role::User) => matches!(kind, "search_result" | "container_upload" | "document"),
+        BlockPlace::Role(Role::Assistant) => {
             matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
                 || (kind.ends_with("_tool_result") && kind != "tool_result")
         }
-        Under::Role(_) => false,
+        BlockPlace::Role(_) => false,
     }
 }
 
@@ -402,7 +401,7 @@ fn opaque_is_whole(item: Value<'_>, kind: &str, reader: &BlockReader<'_>) -> boo
             let content = item.get("source").and_then(|source| source.get("content"));
             let text = content.and_then(Value::as_str);
             let image = |block: Value<'_>| {
-                let block = reader.block(block, Under::Result);
+                let block = reader.block(block, BlockPlace::Result);
                 matches!(block.kind, BlockKind::Image(_)) && block.span.is_some()
             };
             let blocks = || content.into_iter().flat_map(Value::items);

@@ -10,6 +10,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{MessageReader, ReadMessage, Style, detect, roles::is_among, within};
 use crate::{
+    Dialect,
     context::{Context, Field},
     input::{Input, InputError, Stream},
     session::{
@@ -17,7 +18,7 @@ use crate::{
         unreadable_rest,
     },
     sessions::sample::{Parsed, Sample},
-    wire::{anthropic, gemini, openai_chat, registry::Wire},
+    wire::{anthropic, openai_chat, registry::Wire},
 };
 
 /// A format of message lists: where the list is, what its messages look like, and how they are read.
@@ -46,8 +47,8 @@ impl Shape for Style {
 
     fn wire(self) -> &'static Wire {
         match self {
-            Self::OpenAi => &openai_chat::WIRE,
-            Self::Anthropic => &anthropic::WIRE,
+            Self::ToolCalls => &openai_chat::WIRE,
+            Self::Blocks => &anthropic::WIRE,
         }
     }
 
@@ -110,7 +111,7 @@ fn sniff_text(text: &str, (doc, error): &Parsed<'_>) -> Option<Style> {
     });
     // A value of several lines, and something after it.
     let score = score.or_else(|| doc.root().and_then(sniff_value))?;
-    Some(if score < 0 { Style::Anthropic } else { Style::OpenAi })
+    Some(if score < 0 { Style::Blocks } else { Style::ToolCalls })
 }
 
 /// The score of one value for OpenAI Chat; `None` if it holds no messages.
@@ -122,7 +123,7 @@ fn sniff_value(root: Value<'_>) -> Option<i32> {
     let (body, messages) = messages_of(root)?;
     // An empty list is a conversation that has not begun, unless it was cut off right there.
     let not_begun = messages.is_empty() && (body.is_some() || !root.is_cut());
-    let ours = |message: &Value<'_>| looks_like_message(*message) && !gemini::read::is_content(*message);
+    let ours = |message: &Value<'_>| looks_like_message(*message) && !Dialect::owns_item(*message);
     let found = not_begun || messages.iter().any(ours);
     found.then(|| detect::score(body, &messages))
 }

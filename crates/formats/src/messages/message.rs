@@ -12,7 +12,7 @@ use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use super::{
     Style,
-    blocks::{BlockReader, Under},
+    blocks::{BlockPlace, BlockReader},
     roles,
 };
 use crate::unused_ids::UnusedIds;
@@ -112,7 +112,7 @@ impl MessageReader {
     /// A message of this role with a content.
     pub fn content(&self, role: Role, content: Value<'_>, buffer: &Arc<str>, base: usize) -> Message {
         let blocks = BlockReader { style: self.style, buffer, base, model: self.model.as_ref() };
-        let content = blocks.content(Some(content), Under::Role(&role));
+        let content = blocks.content(Some(content), BlockPlace::Role(&role));
         self.message(role, content.blocks, content.form, false)
     }
 
@@ -123,7 +123,7 @@ impl MessageReader {
             return Some(match roles::named(name) {
                 // Some programs spell it differently.
                 role @ (Role::User | Role::Assistant) => (role.clone(), name == role.as_str()),
-                role => (role.clone(), name == role.as_str() && self.style == Style::OpenAi),
+                role => (role.clone(), name == role.as_str() && self.style == Style::ToolCalls),
             });
         }
         let finding = Finding::new(Rule::UnknownRole, Position::message(index), Action::Replaced);
@@ -152,7 +152,7 @@ impl MessageReader {
     }
 
     fn tool_message(&mut self, item: Value<'_>, blocks: &BlockReader<'_>) -> Message {
-        let content = blocks.content(item.get("content"), Under::Result);
+        let content = blocks.content(item.get("content"), BlockPlace::Result);
         let listed = || item.given("tool_call_ids")?.items().next();
         let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id")).or_else(listed);
         if given.is_none() {
@@ -165,7 +165,7 @@ impl MessageReader {
             .and_then(|name| blocks.text(name));
         // Some agents write Anthropic's result blocks under the role `tool`.
         if item.given("tool_call_id").is_none() {
-            let own = blocks.content(item.get("content"), Under::Role(&Role::User));
+            let own = blocks.content(item.get("content"), BlockPlace::Role(&Role::User));
             if own.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolResult(_))) {
                 let blocks = own.blocks.into_iter().map(|block| Block { span: None, ..block }).collect();
                 return self.message(Role::Tool, blocks, own.form, false);
@@ -185,7 +185,7 @@ impl MessageReader {
         let result = ToolResult { call_id, name, content: content.blocks, form: content.form, is_error };
         let mut all = vec![Block::result(result)];
         all.extend(self.calls(item, blocks));
-        self.message(Role::Tool, all, content.form, regular && self.style == Style::OpenAi)
+        self.message(Role::Tool, all, content.form, regular && self.style == Style::ToolCalls)
     }
 
     /// The id for a result without one: by name, else by position.
@@ -197,7 +197,7 @@ impl MessageReader {
     }
 
     fn plain_message(&self, item: Value<'_>, role: Role, blocks: &BlockReader<'_>) -> Message {
-        let content = blocks.content(item.get("content"), Under::Role(&role));
+        let content = blocks.content(item.get("content"), BlockPlace::Role(&role));
         let mut regular = content.regular;
         let mut all = Vec::with_capacity(content.blocks.len() + 1);
         if role == Role::Assistant {
@@ -215,7 +215,7 @@ impl MessageReader {
             let block = Block::text(text);
             let span = blocks.span(refusal);
             // Only assistant messages of this dialect have the field, where it stays.
-            let own = self.style == Style::OpenAi && role == Role::Assistant;
+            let own = self.style == Style::ToolCalls && role == Role::Assistant;
             all.push(if own { block.at(span) } else { block });
         }
         let refused = item.holds("refusal", ValueKind::String);
@@ -240,12 +240,12 @@ impl MessageReader {
         all.extend(calls);
         let called = all.len() > before_calls;
         regular &= match self.style {
-            Style::OpenAi => match content.form {
+            Style::ToolCalls => match content.form {
                 Form::Text => true,
                 Form::Parts => item.get("content").is_some_and(|content| content.items().next().is_some()),
                 Form::Null | Form::Absent => role == Role::Assistant && (called || sounds || refused),
             },
-            Style::Anthropic => {
+            Style::Blocks => {
                 matches!(content.form, Form::Text | Form::Parts)
                     && item.fields().all(|(key, _)| key.is_str("role") || key.is_str("content"))
             }
@@ -274,7 +274,7 @@ impl MessageReader {
             };
             // An empty field holds no reasoning.
             if let Some(text) = text.filter(|text| sealed || !text.is_empty()) {
-                let origin = Origin::of(Style::OpenAi.format(), self.model.clone());
+                let origin = Origin::of(Style::ToolCalls.format(), self.model.clone());
                 all.push(Block::reasoning(text, sealed, origin));
             }
         }
@@ -324,15 +324,15 @@ fn given_id(block: &Block) -> Option<&str> {
 /// Lists the fields of a message that its role and blocks do not hold.
 pub fn more_fields<'d>(item: Value<'d>, style: Style) -> impl Iterator<Item = Value<'d>> {
     let held: &[&str] = match style {
-        Style::OpenAi => {
+        Style::ToolCalls => {
             &["role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "tool_name"]
         }
-        Style::Anthropic => &["role", "content"],
+        Style::Blocks => &["role", "content"],
     };
     let tool = item.get("role").is_some_and(|role| role.is_str("tool") || role.is_str("function"));
     item.fields().filter_map(move |(key, value)| {
         let known = held.iter().any(|name| key.is_str(name))
-            || (style == Style::OpenAi && REASONING_FIELDS.iter().any(|(name, _)| key.is_str(name)))
+            || (style == Style::ToolCalls && REASONING_FIELDS.iter().any(|(name, _)| key.is_str(name)))
             || (tool && key.is_str("name"));
         let empty_list = value.kind() == ValueKind::Array && value.items().next().is_none();
         let says = !value.is_null() && !empty_list;

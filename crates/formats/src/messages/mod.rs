@@ -38,19 +38,18 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::beside("thought", "action"),
 ];
 
+/// Where messages keep calls and results. Many agents use one of the two forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// `tool_calls` beside the content, results as messages.
-    OpenAi,
+    /// Calls in a field `tool_calls` beside the content, results as messages.
+    ToolCalls,
     /// Calls and results as content blocks.
-    Anthropic,
+    Blocks,
 }
 
 impl Style {
+    /// The name of the dialect that has this form.
     pub fn format(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai-chat",
-            Self::Anthropic => "anthropic",
-        }
+        list::Shape::wire(self).name
     }
 }

@@ -8,9 +8,10 @@ use rejoin_record::{
 
 use super::{list::looks_like_message, roles};
 use crate::{
+    Dialect,
     accounting::has_words,
     session::{Aside, SetAside},
-    wire::{gemini, render},
+    wire::render,
 };
 
 /// The names of such lists.
@@ -49,7 +50,7 @@ fn held(holder: Value<'_>) -> Option<(Value<'_>, &'static str, Value<'_>)> {
     }
     NAMES.iter().find_map(|name| {
         let list = holder.get(name).filter(|list| list.kind() == ValueKind::Array)?;
-        let ours = |item: Value<'_>| looks_like_message(item) && !gemini::read::is_content(item);
+        let ours = |item: Value<'_>| looks_like_message(item) && !Dialect::owns_item(item);
         list.items().take(LOOK_AT).any(ours).then_some((holder, *name, list))
     })
 }
@@ -73,7 +74,7 @@ fn data_unless(spoken: bool, text: impl Into<Text>) -> Aside {
 /// The JSON around a conversation that is the list `name` of an object. The list is not looked at.
 pub fn around_list(holder: Value<'_>, name: &str) -> Aside {
     let text = render::with_field_of(holder, name, "[]");
-    // What strict JSON refuses is written otherwise, so that the values are not those of the object.
+    // Values that strict JSON refuses are rewritten, so they differ from the object's own.
     if !holder.is_clean() || holder.is_cut() {
         return around(text);
     }

@@ -45,7 +45,7 @@ impl SessionBuilder {
         Self {
             format,
             native_format: Text::new(format),
-            ids: MessageReader::new(Style::OpenAi, None),
+            ids: MessageReader::new(Style::ToolCalls, None),
             messages: Vec::new(),
             places: Vec::new(),
             details: Vec::new(),

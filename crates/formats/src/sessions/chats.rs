@@ -45,20 +45,20 @@ pub(crate) struct Chat {
     /// Whether a value is a message of the form.
     is_message: fn(Value<'_>) -> bool,
     /// What a message says.
-    read: fn(Value<'_>) -> Spoken,
+    read: fn(Value<'_>) -> ChatMessage,
     /// Fields that hold no words of the conversation.
     pub known: &'static [Known],
 }
 
 /// What a message says, and the results that it holds beside its calls.
-struct Spoken {
+struct ChatMessage {
     role: Role,
     blocks: Vec<Block>,
     results: Vec<Block>,
     detail: Detail,
 }
 
-impl Spoken {
+impl ChatMessage {
     fn new(role: Role, blocks: Vec<Block>) -> Self {
         Self { role, blocks, results: Vec::new(), detail: Detail::default() }
     }
@@ -231,7 +231,7 @@ impl Chat {
         }
         let raw =
             Raw::slice(buffer, message.start(), message.end()).unwrap_or_else(|| Raw::new(message.raw()));
-        let Spoken { role, blocks, results, detail } = (self.read)(message);
+        let ChatMessage { role, blocks, results, detail } = (self.read)(message);
         let time = detail.time.clone();
         let said: Message = builder.item(role, blocks, raw);
         builder.say(said, place, detail);

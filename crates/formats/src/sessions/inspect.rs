@@ -27,10 +27,13 @@ use crate::{
 pub const FORMAT: &str = "inspect";
 
 /// How a call is shown to people, where an answer came from, and what a reasoning says in short.
-pub(crate) const KNOWN: &[Known] = &[Known::fields(
-    "metadata internal source tool_calls.view tool_calls.parse_error error content.internal content.summary \
-     content.signature content.citations",
-)];
+pub(crate) const KNOWN: &[Known] = &[
+    Known::fields(
+        "metadata internal source tool_calls.view tool_calls.parse_error error content.internal content.summary \
+         content.signature content.citations",
+    ),
+    Known::references(ATTACHMENT),
+];
 
 const ATTACHMENT: &str = "attachment://";
 
@@ -144,7 +147,7 @@ fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
                     None => left.push(Text::new(text.clone())),
                 }
             }
-            Err(error) => damaged.push((building::nth(number), format!("{path}: {}", error.reason))),
+            Err(error) => damaged.push((building::nth(number), format!("{path}: {}", error.reason()))),
         }
     }
     let Some(first) = found.first_mut() else {

@@ -250,7 +250,7 @@ impl Record {
 
 /// The context around the messages: the imported one, or that of the last `context` entry.
 fn surroundings(
-    entry: Option<rejoin_record::content::Context>,
+    entry: Option<rejoin_record::content::RecordedContext>,
     format: Option<&str>,
     messages: &[Arc<Message>],
 ) -> Context {
@@ -278,7 +278,7 @@ fn surroundings(
 }
 
 /// The context of requests that rejoin sent: the entry names the provider.
-fn of_turns(entry: &rejoin_record::content::Context) -> Option<Context> {
+fn of_turns(entry: &rejoin_record::content::RecordedContext) -> Option<Context> {
     let doc = Doc::parse(entry.target.as_ref()?.as_str()).ok()?;
     let target = doc.root()?;
     target.get("provider")?.as_str()?;

@@ -314,7 +314,7 @@ fn several(line: &Line, ended: bool, reader: &mut impl LineReader) {
         // Only the last line of a file can be torn.
         let rule = if next.is_none() && !ended { Rule::TornTail } else { Rule::DamagedEntry };
         let finding = Finding::new(rule, at(line.place), Action::SetAside);
-        reader.damaged(&piece, error.map_or(finding.clone(), |error| finding.because(error.reason)));
+        reader.damaged(&piece, error.map_or(finding.clone(), |error| finding.because(error.reason())));
         let Some(next) = next else { return };
         at_byte += next;
     }

@@ -27,6 +27,7 @@ mod notes;
 mod openai_agents;
 mod opencode;
 mod openhands;
+mod opening;
 mod orchestration;
 mod ploke;
 mod prelude;
@@ -47,7 +48,7 @@ mod xzatoma;
 pub use nearest::{Likeness, Nearest};
 pub use registry::{
     FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, function_columns,
-    is_storage, named, owns, read, read_files, storages, write,
+    is_storage, named, owns, read, read_detected, read_files, storages, write,
 };
 pub use resend::Resent;
 pub use sample::{Claim, Sample};

@@ -62,7 +62,7 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
                     assembler.add_or_report(item, &source, building::damage(place, "").at);
                 }
                 None => {
-                    let why = Doc::parse(&text).err().map_or("not a JSON value", |error| error.reason);
+                    let why = Doc::parse(&text).err().map_or("not a JSON value", |error| error.reason());
                     assembler.aside(place, Aside::Raw(Text::new(text)));
                     assembler.session.findings.push(building::damage(place, why));
                 }

@@ -240,7 +240,7 @@ fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
         let place = building::nth(number);
         match Doc::parse(text) {
             Ok(doc) => doc.root().into_iter().for_each(|root| reading.event(root, text, place)),
-            Err(error) => reading.builder.damaged(place, Text::new(text.clone()), error.reason),
+            Err(error) => reading.builder.damaged(place, Text::new(text.clone()), error.reason()),
         }
     }
     Ok(vec![reading.builder.finish(files.name(), None, building::context(None))])

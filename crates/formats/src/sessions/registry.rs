@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoin_record::Message;
+use rejoin_record::{Message, json::SyntaxErrorKind};
 use rejoin_view::{OnBroken, SoundView};
 
 #[cfg(feature = "sqlite")]
@@ -11,7 +11,7 @@ use super::database::Database;
 use super::nearest;
 pub use super::table::FORMATS;
 use super::{
-    instructions, lines,
+    instructions, lines, opening,
     resend::{Habits, Resent, TargetDialect},
     sample::{Claim, Sample},
     table::{AGENTS, FUNCTION_COLUMNS},
@@ -175,7 +175,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, or most of its text was not understood.
     pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
-        account(self.sessions(input, Sample::new(&input.text))?, self.refuse(Refuse::AnyFile))
+        checked(self.sessions(input, Sample::new(&input.text))?, self.refuse(Refuse::AnyFile))
     }
 
     /// Reads every conversation in a stream of lines, and reports the text that was not understood.
@@ -183,7 +183,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
     pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-        account((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+        checked((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
     }
 
     /// Whether it is always a file of lines, which need not be one text to be read.
@@ -228,6 +228,8 @@ fn detect_in(sample: &Sample<'_>) -> Result<Option<&'static Format>, ReadError> 
 }
 
 fn claims_among(sample: &Sample<'_>, among: impl Fn(&Reading) -> bool) -> Vec<(&'static Format, Claim)> {
+    #[cfg(test)]
+    tests::DETECTIONS.set(tests::DETECTIONS.get() + 1);
     let one = sample.is_one_value();
     let claim = |format: &'static Format| {
         let reading =
@@ -272,22 +274,36 @@ fn surest(claims: &[(&'static Format, Claim)]) -> Result<Option<&'static Format>
 /// # Errors
 /// If the format cannot be detected, or nothing can be read.
 pub fn read(input: &Input, format: Option<&'static Format>) -> Result<Vec<Session>, ReadError> {
-    let refuse = if format.is_some() { Refuse::AllButBodies } else { Refuse::AnyFile };
     let sample = Sample::new(&input.text);
-    let format_read = match format {
-        Some(format) => Some(format),
-        None => detect_in(&sample)?,
+    let Some(named) = format else {
+        let detected = detect_in(&sample)?;
+        return read_in(input, sample, detected);
     };
-    match format_read.and_then(|format| format.read.as_ref()) {
-        Some(reading) => match reading.sessions(input, sample) {
-            Ok(sessions) => account(sessions, reading.refuse(refuse)),
-            Err(ReadError::NoConversation(why)) if format.is_none() => {
-                let nothing = ReadError::NoConversation(why);
-                Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
-            }
-            Err(error) => Err(error),
-        },
-        None => Err(unknown(input, &sample)),
+    let reading = named.read.as_ref().ok_or_else(|| unknown(input, &sample))?;
+    checked(reading.sessions(input, sample)?, reading.refuse(Refuse::AllButBodies))
+}
+
+/// Reads an input in the format that was detected in it, which is not detected again.
+///
+/// # Errors
+/// If nothing can be read.
+pub fn read_detected(input: &Input, detected: &'static Format) -> Result<Vec<Session>, ReadError> {
+    read_in(input, Sample::new(&input.text), Some(detected))
+}
+
+fn read_in(
+    input: &Input,
+    sample: Sample<'_>,
+    detected: Option<&'static Format>,
+) -> Result<Vec<Session>, ReadError> {
+    let reading = detected.and_then(|format| format.read.as_ref());
+    let reading = reading.ok_or_else(|| unknown(input, &sample))?;
+    match reading.sessions(input, sample) {
+        Ok(sessions) => checked(sessions, reading.refuse(Refuse::AnyFile)),
+        Err(nothing @ ReadError::NoConversation(_)) => {
+            Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -299,7 +315,7 @@ pub fn read_files(files: &dyn Files, format: Option<&'static Format>) -> Result<
     let reading = |format: &'static Format| format.read.as_ref()?.files.as_ref();
     let format = chosen(format, |format| (reading(format)?.sniff)(files))?;
     let nothing = ReadError::NoConversation("the format is not one of folders or archives");
-    account((reading(format).ok_or(nothing)?.read)(files)?, Refuse::AnyFile)
+    checked((reading(format).ok_or(nothing)?.read)(files)?, Refuse::AnyFile)
 }
 
 /// The format that claims the files of a folder or an archive. `None` also if two formats are equally sure.
@@ -365,7 +381,14 @@ pub fn read_database(
     for session in &mut sessions {
         session.findings.extend(database.damage());
     }
-    account(sessions, Refuse::AnyFile)
+    opening::check_database(database, &mut sessions);
+    checked(sessions, Refuse::AnyFile)
+}
+
+/// Reports what the agent of each session would refuse, and the text that was not understood.
+fn checked(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<Session>, ReadError> {
+    opening::check(&mut sessions);
+    account(sessions, refuse)
 }
 
 /// The format that was named, or the one with the surest claim.
@@ -407,12 +430,37 @@ pub fn write(
 /// Nothing looks like a conversation: because it is not JSON, or because it is something else.
 fn unknown(input: &Input, sample: &Sample<'_>) -> ReadError {
     match sample.whole().1 {
-        Some(error) if !error.reason.contains("after the end") => ReadError::NotJson {
-            reason: error.reason,
-            line: input.line_of(error.offset),
-            offset: error.offset,
-        },
+        Some(error) if error.kind != SyntaxErrorKind::AfterEnd => ReadError::not_json(input, error),
         _ => likeness::of_text(&input.text)
             .map_or(ReadError::UnknownFormat, |shape| ReadError::Foreign { shape }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// How often a format was looked for.
+        pub(super) static DETECTIONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_text_is_detected_once() {
+        for text in [r#"{"messages":[{"role":"user","content":"Hello."}]}"#, r#"{"model":"m","messages":[]}"#]
+        {
+            let input = Input::new("chat.json", text.as_bytes()).unwrap();
+            let outcome = |read: Result<Vec<Session>, ReadError>| {
+                read.map(|sessions| sessions.len()).map_err(|error| error.to_string())
+            };
+            DETECTIONS.set(0);
+            let read = outcome(read(&input, None));
+            assert_eq!(DETECTIONS.get(), 1, "{text}");
+            let detected = detect(text).unwrap();
+            assert_eq!(outcome(read_detected(&input, detected)), read, "{text}");
+            assert_eq!(DETECTIONS.get(), 2, "{text}");
+        }
     }
 }

@@ -7,18 +7,18 @@ use rejoin_record::json::{Doc, SyntaxError, Value};
 /// How much of a text counts as its beginning.
 const BEGINNING: usize = 1024 * 1024;
 
-/// A text as JSON, as far as it can be read, and why no further.
+/// The readable prefix of a text as JSON, and the error that ends it.
 pub(crate) type Parsed<'t> = (Doc<'t>, Option<SyntaxError>);
 
-/// How many lines are looked at first. They tell nearly every file of lines, and few of them are parsed in vain.
+/// How many lines are looked at first. They identify nearly every line-based file, and few parses are wasted.
 const FIRST_LINES: usize = 16;
 
-/// Why a format claims a text as its own, and how sure it is of that.
+/// Why a format claims a text as its own, and how certain the claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// From 0 to 100. The highest claim wins; two equal ones are an error.
     pub certainty: u8,
-    /// What tells it, as the end of a sentence that begins with "it has": `lines with a uuid and a parentUuid`.
+    /// The evidence, phrased to follow "it has": `lines with a uuid and a parentUuid`.
     pub reason: &'static str,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Sample<'t> {
         }
     }
 
-    /// Asks about the first lines, and if they do not tell surely, about the rest as well.
+    /// Asks about the first lines, and if they are inconclusive, about the rest as well.
     pub(crate) fn ask<T>(&self, ask: impl Fn() -> T, is_sure: impl Fn(&T) -> bool) -> T {
         self.deepest.set(FIRST_LINES);
         let told = ask();
@@ -108,12 +108,12 @@ impl<'t> Sample<'t> {
         self.beginning.get_or_init(|| Doc::parse_prefix(self.beginning_text()))
     }
 
-    /// Whether any of the first lines tells. A text of one line is looked at as a whole.
+    /// Whether any of the first lines identifies the format. A text of one line is looked at as a whole.
     pub(crate) fn any_line(&self, most: usize, tells: impl Fn(Value<'_>) -> bool) -> bool {
         self.any_of(most, usize::MAX, Self::whole, tells)
     }
 
-    /// Whether any line of the beginning tells.
+    /// Whether any line of the beginning identifies the format.
     pub(crate) fn any_line_of_beginning(&self, tells: impl Fn(Value<'_>) -> bool) -> bool {
         self.any_of(usize::MAX, BEGINNING, Self::beginning, tells)
     }

@@ -22,7 +22,7 @@ pub(super) struct Conversation {
 }
 
 /// What one side said.
-pub(super) struct Spoken<'d> {
+pub(super) struct SpokenMessage<'d> {
     pub speaker: Speaker,
     pub pieces: Vec<Piece<'d>>,
     /// The number of the message in the session.
@@ -97,12 +97,12 @@ impl Conversation {
     }
 
     /// What was said, in order. `doc` is [`Self::doc`].
-    pub(super) fn spoken<'d>(&self, doc: &'d Doc<'_>) -> Vec<Spoken<'d>> {
+    pub(super) fn spoken<'d>(&self, doc: &'d Doc<'_>) -> Vec<SpokenMessage<'d>> {
         let Some(body) = doc.root() else { return Vec::new() };
         let mut spoken = Vec::new();
         let mut say = |speaker, pieces: Vec<Piece<'d>>, source| {
             if !pieces.is_empty() {
-                spoken.push(Spoken { speaker, pieces, source });
+                spoken.push(SpokenMessage { speaker, pieces, source });
             }
         };
         let mut names = HashMap::new();
@@ -184,7 +184,7 @@ fn piece<'d>(block: Value<'d>, names: &mut HashMap<String, String>) -> Piece<'d>
     }
 }
 
-impl Spoken<'_> {
+impl SpokenMessage<'_> {
     /// The position for findings.
     pub(super) fn at(&self) -> Position {
         self.source.map_or_else(Position::default, Position::message)

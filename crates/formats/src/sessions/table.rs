@@ -433,10 +433,10 @@ pub const FORMATS: &[Format] = &[
         "openai-chat",
         "an OpenAI Chat request body, or just its list of messages",
         |sample| {
-            Claim::new(Claim::SHARED, list::sniff(sample) == Some(Style::OpenAi), "messages with a `role`")
+            Claim::new(Claim::SHARED, list::sniff(sample) == Some(Style::ToolCalls), "messages with a `role`")
         },
-        |input, sample| list::read(input, sample, Style::OpenAi),
-        |stream| list::read_stream(Style::OpenAi, stream),
+        |input, sample| list::read(input, sample, Style::ToolCalls),
+        |stream| list::read_stream(Style::ToolCalls, stream),
         messages::KNOWN,
     ),
     body(
@@ -454,11 +454,11 @@ pub const FORMATS: &[Format] = &[
         "anthropic",
         "an Anthropic Messages request body, or just its list of messages",
         |sample| {
-            let is_so = list::sniff(sample) == Some(Style::Anthropic);
+            let is_so = list::sniff(sample) == Some(Style::Blocks);
             Claim::new(Claim::SHARED - 10, is_so, "messages whose blocks are Anthropic's")
         },
-        |input, sample| list::read(input, sample, Style::Anthropic),
-        |stream| list::read_stream(Style::Anthropic, stream),
+        |input, sample| list::read(input, sample, Style::Blocks),
+        |stream| list::read_stream(Style::Blocks, stream),
         messages::KNOWN,
     ),
     body(

@@ -97,7 +97,7 @@ pub(crate) fn sniff_tau2_bench(sample: &Sample<'_>) -> Option<Claim> {
 
 /// Reads the conversations of a text as lists of messages, and names them.
 fn read_as(name: &'static str, input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut sessions = list::read(input, sample, Style::OpenAi)?;
+    let mut sessions = list::read(input, sample, Style::ToolCalls)?;
     sessions.iter_mut().for_each(|session| session.format = name);
     Ok(sessions)
 }
@@ -143,7 +143,7 @@ fn thought_of(message: &Message) -> Option<Block> {
     let text = ["reasoning_content", "reasoning"].iter().find_map(|name| said.given(name)?.as_str())?;
     let known =
         message.blocks.iter().any(|block| matches!(block.kind, rejoin_record::BlockKind::Reasoning(_)));
-    let origin = Origin::of(Style::OpenAi.format(), None);
+    let origin = Origin::of(Style::ToolCalls.format(), None);
     (!known && !text.trim().is_empty()).then(|| Block::reasoning(Text::new(&*text), false, origin))
 }
 

@@ -23,15 +23,15 @@ use super::{
 /// Assembles the events of a response into a message.
 pub(crate) trait Assembly: Default + Send + 'static {
     /// Takes an event or a whole response; false if `event` is neither.
-    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool;
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool;
     /// Whether an event repeats what earlier ones said, and nothing of it is kept.
     fn repeats(_name: &str, _event: Value<'_>) -> bool {
         false
     }
     /// The item that the provider would have sent without streaming, as far as it was received; `None` if it is empty.
-    fn item(self, seen: &Seen, complete: bool) -> Option<Item>;
+    fn item(self, seen: &Facts, complete: bool) -> Option<Item>;
     /// Reads the item, a value of the text in `buffer`.
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message>;
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message>;
 }
 
 /// The item that was assembled from a response.
@@ -45,7 +45,7 @@ pub(crate) struct Item {
 
 /// What a response says besides its message.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Facts {
     pub(crate) stop: Option<StopReason>,
     pub(crate) fault: Option<ReportedFault>,
     pub(crate) model: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Seen {
     pub(crate) seed: String,
 }
 
-impl Seen {
+impl Facts {
     /// Records the model, if it is the first one named.
     pub(crate) fn model(&mut self, holder: Value<'_>, field: &str) {
         if self.model.is_none() {
@@ -91,7 +91,7 @@ pub(crate) struct Decoder<A> {
     /// The first bytes, until they show the framing.
     head: Vec<u8>,
     framing: Framing,
-    taking: Taking<A>,
+    state: StreamState<A>,
 }
 
 enum Framing {
@@ -101,9 +101,9 @@ enum Framing {
 }
 
 #[derive(Default)]
-struct Taking<A> {
+struct StreamState<A> {
     assembly: A,
-    seen: Seen,
+    seen: Facts,
     /// Why the bytes are no response.
     broken: Option<String>,
     /// Bytes of all events so far, and their limit. Events that only repeat others are counted apart.
@@ -124,8 +124,8 @@ impl<A: Assembly> Decoder<A> {
     }
 
     fn new() -> Self {
-        let taking = Taking { limit: limits::ANSWER_BYTES, ..Taking::default() };
-        Self { head: Vec::new(), framing: Framing::Unknown, taking }
+        let state = StreamState { limit: limits::ANSWER_BYTES, ..StreamState::default() };
+        Self { head: Vec::new(), framing: Framing::Unknown, state }
     }
 
     /// Detects the framing and returns the remaining bytes.
@@ -147,14 +147,14 @@ impl<A: Assembly> Decoder<A> {
     }
 
     fn take(&mut self, bytes: &[u8], out: &mut Vec<Delta>) {
-        let taking = &mut self.taking;
+        let state = &mut self.state;
         let fed = match &mut self.framing {
             Framing::Unknown => Ok(()),
-            Framing::Events(sse) => sse.feed(bytes, &mut |name, data| taking.event(name, data, out)),
-            Framing::Documents(documents) => documents.feed(bytes, &mut |text| taking.document(text, out)),
+            Framing::Events(sse) => sse.feed(bytes, &mut |name, data| state.event(name, data, out)),
+            Framing::Documents(documents) => documents.feed(bytes, &mut |text| state.document(text, out)),
         };
         if let Err(wrong) = fed {
-            taking.breaks(wrong.to_string());
+            state.breaks(wrong.to_string());
         }
     }
 }
@@ -173,38 +173,38 @@ impl<A: Assembly> StreamDecoder for Decoder<A> {
             self.take(&head, out);
             self.take(rest, out);
             // A response that is not streamed has no event before its last byte, but it is not silent while it arrives.
-            let is_open = matches!(self.framing, Framing::Documents(_)) && !self.taking.any;
-            self.taking.said += u64::from(is_open && !bytes.trim_ascii().is_empty());
+            let is_open = matches!(self.framing, Framing::Documents(_)) && !self.state.any;
+            self.state.said += u64::from(is_open && !bytes.trim_ascii().is_empty());
         }
     }
 
     fn is_done(&self) -> bool {
-        self.taking.is_over()
+        self.state.is_over()
     }
 
     fn events_with_content(&self) -> u64 {
-        self.taking.said
+        self.state.said
     }
 
     fn repeated(&self) -> usize {
-        self.taking.repeated
+        self.state.repeated
     }
 
     fn finish(self: Box<Self>) -> Received {
-        let Self { framing, mut taking, .. } = *self;
+        let Self { framing, mut state, .. } = *self;
         if let Framing::Events(mut sse) = framing {
             let strangely = sse.ends_strangely();
-            sse.finish(&mut |name, data| taking.last_event(name, data));
-            if !taking.any && (strangely || sse.strange().is_some()) {
+            sse.finish(&mut |name, data| state.last_event(name, data));
+            if !state.any && (strangely || sse.strange().is_some()) {
                 let what = sse.strange().unwrap_or_default();
-                taking.breaks(format!("it is no stream of events: `{}`", beginning(&what)));
+                state.breaks(format!("it is no stream of events: `{}`", beginning(&what)));
             }
         }
-        taking.finish()
+        state.finish()
     }
 }
 
-impl<A: Assembly> Taking<A> {
+impl<A: Assembly> StreamState<A> {
     fn is_over(&self) -> bool {
         self.broken.is_some() || self.seen.done
     }
@@ -233,7 +233,7 @@ impl<A: Assembly> Taking<A> {
             self.object(name, event, data, out);
             return;
         }
-        self.breaks(format!("an event in it is no JSON object: `{}`", beginning(data)));
+        self.breaks(format!("an event in it is not a JSON object: `{}`", beginning(data)));
     }
 
     /// Takes what is left at the end of the bytes, unless it is incomplete.
@@ -275,7 +275,7 @@ impl<A: Assembly> Taking<A> {
         self.repeated += repeated;
         self.taken += text.len() - repeated;
         if self.taken > self.limit {
-            self.breaks(format!("it has no end: more than {} MiB came", self.limit >> 20));
+            self.breaks(format!("it exceeds {} MiB", self.limit >> 20));
             return true;
         }
         self.seen.seed = short_name(&format!("{} {text}", self.seen.seed), 24);
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn a_response_without_end_is_given_up() {
         let mut decoder = Decoder::<ChatAssembly>::new();
-        decoder.taking.limit = 1 << 20;
+        decoder.state.limit = 1 << 20;
         let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ha\"}}]}\n\n";
         let mut deltas = Vec::new();
         let mut fed = 0;
@@ -468,16 +468,16 @@ mod tests {
     struct Echo;
 
     impl Assembly for Echo {
-        fn event(&mut self, _: &str, _: Value<'_>, _: &mut Seen, _: &mut Vec<Delta>) -> bool {
+        fn event(&mut self, _: &str, _: Value<'_>, _: &mut Facts, _: &mut Vec<Delta>) -> bool {
             true
         }
         fn repeats(name: &str, _: Value<'_>) -> bool {
             name == "again"
         }
-        fn item(self, _: &Seen, _: bool) -> Option<Item> {
+        fn item(self, _: &Facts, _: bool) -> Option<Item> {
             None
         }
-        fn read(_: Value<'_>, _: &Arc<str>, _: &Seen) -> Option<Message> {
+        fn read(_: Value<'_>, _: &Arc<str>, _: &Facts) -> Option<Message> {
             None
         }
     }
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn repetitions_have_an_end() {
         let mut decoder = Decoder::<Echo>::new();
-        decoder.taking.limit = 1 << 20;
+        decoder.state.limit = 1 << 20;
         let mut feed = |name: &str| {
             let event = format!("event: {name}\ndata: {{\"text\":\"{}\"}}\n\n", "ha".repeat(3 << 17));
             decoder.feed(event.as_bytes(), &mut Vec::new());

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rejoin_record::json::{Object, write};
 use rejoin_view::{Action, ArgumentsUse, ExchangeRef, Position, Rule, sound::wrapped_arguments};
 
-use super::{names::Spelled, render::Ledger};
+use super::{names::CallSpelling, render::Ledger};
 
 /// The arguments as a JSON object. Half of a surrogate pair is refused there, so it is replaced.
 pub fn object<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) -> Cow<'c, str> {
@@ -39,7 +39,7 @@ pub fn text<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) ->
 
 /// A call in the form of Chat Completions, where arguments are a string.
 pub fn function_call(
-    spelled: &Spelled,
+    spelled: &CallSpelling,
     exchange: ExchangeRef<'_>,
     at: Position,
     ledger: &mut Ledger,

@@ -5,9 +5,9 @@ use super::sse::EVENT_BYTES;
 
 /// Why bytes are not a sequence of events or objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Wrong {
+pub(crate) enum FramingError {
     /// An event or object is longer than [`EVENT_BYTES`].
-    #[error("a line or an event in it has no end: more than {} MiB came", EVENT_BYTES >> 20)]
+    #[error("a line or event exceeds {} MiB", EVENT_BYTES >> 20)]
     TooLong,
     /// There is something else between the objects.
     #[error("the JSON is followed by something else")]
@@ -27,7 +27,7 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// Takes the next bytes and passes on each object that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str)) -> Result<(), Wrong> {
+    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str)) -> Result<(), FramingError> {
         let mut begin = 0;
         for (at, &byte) in bytes.iter().enumerate() {
             if self.depth == 0 {
@@ -61,21 +61,21 @@ impl Documents {
         if self.depth > 0 { self.keep(&bytes[begin..]) } else { Ok(()) }
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), FramingError> {
         if self.text.len() + bytes.len() > EVENT_BYTES {
-            return Err(Wrong::TooLong);
+            return Err(FramingError::TooLong);
         }
         self.text.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn between(&mut self, byte: u8) -> Result<(), Wrong> {
+    fn between(&mut self, byte: u8) -> Result<(), FramingError> {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => return Ok(()),
             b'{' => self.depth = 1,
             b'[' if !self.begun => self.listed = true,
             b',' | b']' if self.listed => {}
-            _ => return Err(Wrong::NoObject),
+            _ => return Err(FramingError::NoObject),
         }
         self.begun = true;
         Ok(())
@@ -86,7 +86,7 @@ impl Documents {
 mod tests {
     use super::*;
 
-    fn objects(pieces: &[&[u8]]) -> Result<Vec<String>, Wrong> {
+    fn objects(pieces: &[&[u8]]) -> Result<Vec<String>, FramingError> {
         let mut documents = Documents::default();
         let mut found = Vec::new();
         for piece in pieces {
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for text in ["{} x", "[1]", "{},{}", "\"x\"", "{}]"] {
-            assert_eq!(objects(&[text.as_bytes()]), Err(Wrong::NoObject), "{text}");
+            assert_eq!(objects(&[text.as_bytes()]), Err(FramingError::NoObject), "{text}");
         }
         let endless = vec![b'['; EVENT_BYTES];
-        assert_eq!(objects(&[b"{\"a\":", &endless]), Err(Wrong::TooLong));
+        assert_eq!(objects(&[b"{\"a\":", &endless]), Err(FramingError::TooLong));
     }
 }

@@ -3,7 +3,7 @@
 use rejoin_record::Text;
 use rejoin_view::{Finding, List, Position};
 
-use super::names::Respelled;
+use super::names::SpellingMap;
 
 /// A request body, and what was done to get it.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub struct Encoded<B = String> {
     /// What had to be changed for this dialect, at the positions of the view's messages.
     pub findings: Vec<Finding>,
     /// The ids and tool names that are spelled differently, needed to read the answer.
-    pub respelled: Respelled,
+    pub respelled: SpellingMap,
     /// A hash of everything that the answer is based on: reasoning in the answer is bound to it. `None` if the issuer of the
     /// answer is not known.
     pub prefix: Option<Text>,

@@ -10,7 +10,7 @@ use super::{
     registry::Dialect,
     render::{self, Ledger},
 };
-use crate::convert::{Bond, Target};
+use crate::convert::{ReasoningBond, Target};
 
 /// A text or medium of a message.
 pub struct Fragment<'i> {
@@ -45,7 +45,8 @@ pub fn thought<'i>(part: PartRef<'i>, target: &Target, dialect: Dialect) -> Opti
     let PartRef::Block(_, block) = part else { return None };
     let BlockKind::Reasoning(reasoning) = &block.kind else { return None };
     let spoken_here = reasoning.origin.dialect.as_deref() == Some(dialect.name());
-    let goes = matches!(target.bond(reasoning, dialect), Bond::Issuer | Bond::Source) && spoken_here;
+    let goes = matches!(target.bond(reasoning, dialect), ReasoningBond::Issuer | ReasoningBond::Source)
+        && spoken_here;
     (goes && !reasoning.sealed && !reasoning.text.is_empty()).then_some(&*reasoning.text)
 }
 

@@ -66,18 +66,18 @@ fn split_half(body: &str) -> (&str, Option<&str>) {
 
 /// An object whose strings grow. Fields that do not grow stay verbatim.
 #[derive(Debug, Default)]
-pub(crate) struct Growing {
-    fields: Vec<(String, Held)>,
+pub(crate) struct GrowingObject {
+    fields: Vec<(String, FieldValue)>,
     places: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
-enum Held {
+enum FieldValue {
     Raw(String),
     Text(Streamed),
 }
 
-impl Growing {
+impl GrowingObject {
     pub(crate) fn of(object: Value<'_>) -> Self {
         let mut growing = Self::default();
         for (key, value) in object.fields() {
@@ -87,7 +87,7 @@ impl Growing {
     }
 
     pub(crate) fn put(&mut self, name: &str, raw: &str) {
-        let held = Held::Raw(raw.to_owned());
+        let held = FieldValue::Raw(raw.to_owned());
         match self.places.get(name) {
             Some(place) => self.fields[*place].1 = held,
             None => {
@@ -106,8 +106,8 @@ impl Growing {
         if value.kind() != ValueKind::String {
             let held = self.places.get(name).map(|place| &self.fields[*place].1);
             let is_text = held.is_some_and(|held| match held {
-                Held::Text(_) => true,
-                Held::Raw(raw) => raw.starts_with('"') && raw.len() > 2,
+                FieldValue::Text(_) => true,
+                FieldValue::Raw(raw) => raw.starts_with('"') && raw.len() > 2,
             });
             if held.is_none() || !(value.is_null() || is_text) {
                 self.put(name, value.raw());
@@ -124,23 +124,24 @@ impl Growing {
             }
         };
         let held = &mut self.fields[place].1;
-        if let Held::Raw(raw) = held {
+        if let FieldValue::Raw(raw) = held {
             let mut text = Streamed::default();
             if let Ok(doc) = rejoin_record::json::Doc::parse(raw) {
                 doc.root().map(|begun| text.push(begun));
             }
-            *held = Held::Text(text);
+            *held = FieldValue::Text(text);
         }
         match held {
-            Held::Text(text) => text.push(value),
-            Held::Raw(_) => String::new(),
+            FieldValue::Text(text) => text.push(value),
+            FieldValue::Raw(_) => String::new(),
         }
     }
 
     /// Adds to a list; false if there is no list yet.
     fn extend(&mut self, name: &str, list: Value<'_>) -> bool {
         let held = self.places.get(name).map(|place| &mut self.fields[*place].1);
-        let Some(Held::Raw(raw)) = held.filter(|held| matches!(held, Held::Raw(raw) if raw.ends_with(']')))
+        let Some(FieldValue::Raw(raw)) =
+            held.filter(|held| matches!(held, FieldValue::Raw(raw) if raw.ends_with(']')))
         else {
             return false;
         };
@@ -155,7 +156,7 @@ impl Growing {
 
     pub(crate) fn end(&mut self) {
         for (_, held) in &mut self.fields {
-            if let Held::Text(text) = held {
+            if let FieldValue::Text(text) = held {
                 text.end();
             }
         }
@@ -163,8 +164,8 @@ impl Growing {
 
     pub(crate) fn is(&self, name: &str, expected: &str) -> bool {
         self.places.get(name).is_some_and(|place| match &self.fields[*place].1 {
-            Held::Text(text) => text.as_str() == expected,
-            Held::Raw(raw) => raw.starts_with('"') && literal::equals(raw, expected),
+            FieldValue::Text(text) => text.as_str() == expected,
+            FieldValue::Raw(raw) => raw.starts_with('"') && literal::equals(raw, expected),
         })
     }
 
@@ -179,8 +180,8 @@ impl Growing {
 
     pub(crate) fn add_to(&self, object: Object) -> Object {
         self.fields.iter().fold(object, |object, (name, held)| match held {
-            Held::Raw(raw) => object.raw(name, raw),
-            Held::Text(text) => object.text(name, text.as_str()),
+            FieldValue::Raw(raw) => object.raw(name, raw),
+            FieldValue::Text(text) => object.text(name, text.as_str()),
         })
     }
 }
@@ -223,7 +224,7 @@ mod tests {
     fn what_does_not_grow_stays_as_it_was_written() {
         let start = Doc::parse(r#"{"type":"x","a":"\u0041\/","n":1e2,"t":"b","z":null}"#).unwrap();
         let more = Doc::parse(r#"{"t":"\u0041","n":null,"z":"y","new":"\u0042"}"#).unwrap();
-        let mut growing = Growing::of(start.root().unwrap());
+        let mut growing = GrowingObject::of(start.root().unwrap());
         for (key, value) in more.root().unwrap().fields() {
             growing.add(&key.as_str().unwrap(), value);
         }

@@ -5,8 +5,11 @@
 
 use std::{ops::Range, sync::Arc};
 
-use rejoin_record::Text;
+use rejoin_record::{Text, json::write};
 use rejoin_view::List;
+
+/// The end of an open message.
+const END: &str = "]}";
 
 /// The most bytes of room that is kept for the next piece of text.
 const KEPT: usize = 1 << 16;
@@ -25,8 +28,8 @@ pub struct ListText {
     pub source: Option<usize>,
     /// The same of each message that was written.
     sources: List<Option<usize>>,
-    /// The end of the open message, and whether it has a part yet.
-    open: Option<(&'static str, bool)>,
+    /// Whether the open message has a part yet.
+    open: Option<bool>,
     /// The hash of all settled text and of the fresh text up to `absorbed`, without the end of it that waits to be hashed.
     hash: blake3::Hasher,
     waiting: String,
@@ -101,15 +104,20 @@ impl ListText {
         self.by_user[1] = Some(Stretch { piece: self.settled.len(), bytes });
     }
 
-    /// Begins a message that stays open, with its head and its future end.
-    pub fn open(&mut self, head: &str, end: &'static str) {
-        self.next();
-        self.write(head);
-        self.open = Some((end, false));
+    /// Begins a message with a role that stays open. Its parts go in the list `parts`, its last field.
+    pub fn open(&mut self, role: &str, parts: &str) {
+        self.push_with(|out| {
+            out.push('{');
+            write::key(out, "role");
+            write::string(out, role);
+            write::key(out, parts);
+            out.push('[');
+        });
+        self.open = Some(false);
     }
 
     pub fn part(&mut self, json: &str) {
-        if let Some((_, some)) = &mut self.open
+        if let Some(some) = &mut self.open
             && std::mem::replace(some, true)
         {
             self.write(",");
@@ -118,8 +126,8 @@ impl ListText {
     }
 
     pub fn close(&mut self) {
-        if let Some((end, _)) = self.open.take() {
-            self.write(end);
+        if self.open.take().is_some() {
+            self.write(END);
         }
     }
 
@@ -166,8 +174,8 @@ impl ListText {
         self.hash.update(self.waiting.as_bytes());
         self.waiting.clear();
         let mut hash = self.hash.clone();
-        if let Some((end, _)) = self.open {
-            hash.update(end.as_bytes());
+        if self.open.is_some() {
+            hash.update(END.as_bytes());
         }
         if let Some(next) = next {
             hash.update(if self.is_empty() { b"" } else { b"," });

@@ -1,7 +1,7 @@
 //! Provider dialects: one folder each, listed in `registry.rs`.
 //!
 //! A folder holds the descriptor (`mod.rs`), `write.rs` (a sound view becomes a request body), `stream.rs` (a response becomes a
-//! message), `answers.txt` (the provider's refusals, by rule), and `read/` for requests that are not lists of messages; those
+//! message), `settings.rs` (limits and reasoning), `answers.txt` (the provider's refusals, by rule), and `read/` for requests that are not lists of messages; those
 //! are read in `messages/`. What a provider refuses is judged in `crates/checkers`, which shares nothing with the codecs.
 //!
 //! One decoder serves streamed and complete responses: `stream.rs` rebuilds the item that the provider would have sent without
@@ -34,6 +34,7 @@ pub(crate) mod pass;
 pub(crate) mod plain;
 pub mod registry;
 pub(crate) mod render;
+pub mod settings;
 pub(crate) mod sse;
 pub mod stream;
 pub(crate) mod tools;
@@ -53,24 +54,24 @@ pub(crate) mod prelude {
     };
 
     pub(crate) use super::{
-        arriving::{Assembly, Decoder, Item, Seen, show, word},
+        arriving::{Assembly, Decoder, Facts, Item, show, word},
         body::Surroundings,
         calls,
         fragments::{self, Fragment, FragmentKind},
-        gathered::{Growing, Streamed},
-        names::Spelled,
+        gathered::{GrowingObject, Streamed},
+        names::CallSpelling,
         openai_chat::CHAT,
         outline::Encode,
-        pass::{self, EncoderState, Last, Pass, with_state},
+        pass::{self, EncoderState, LastRole, Pass, with_state},
         registry::{Dialect, Fields, RequestLimits, ToolSyntax, Wire},
-        render::{self, Ledger, Spoken},
+        render::{self, ItemPiece, Ledger},
         stream::{Delta, StopReason, StopWords},
         tools::{self, ChoiceSyntax, Declared},
         usage::UsageFields,
     };
     pub(crate) use crate::{
         context::{ToolChoice, ToolDeclaration, ToolKind},
-        convert::{Bond, Marks, Target},
+        convert::{CacheMarks, ReasoningBond, Target},
         media::{self, Accepts, Usable},
     };
 }

@@ -57,14 +57,14 @@ impl IdMap {
 
 /// The ids and names that a request spells differently, needed to read its answer.
 #[derive(Debug, Clone, Default)]
-pub struct Respelled {
+pub struct SpellingMap {
     /// Call ids: ours, theirs.
     pub ids: List<(String, String)>,
     /// Tool names: ours, theirs.
     pub names: Vec<(String, String)>,
 }
 
-impl Respelled {
+impl SpellingMap {
     /// Restores our names and ids in the calls of an answer. Their own bytes stay.
     pub fn restore(&self, message: &mut Message) {
         for block in &mut message.blocks {
@@ -92,7 +92,7 @@ pub struct Spelling {
 }
 
 /// The spelling of a call.
-pub struct Spelled {
+pub struct CallSpelling {
     /// The id in the call and in its result.
     pub id: String,
     /// The name of the tool.
@@ -120,14 +120,14 @@ impl Spelling {
         own: Option<&str>,
         at: Position,
         ledger: &mut Ledger,
-    ) -> Spelled {
+    ) -> CallSpelling {
         let (call, view_id) = (exchange.call(), exchange.id().as_str());
         let id = self.ids.map(view_id).into_owned();
         if id != view_id {
             ledger.change(Rule::IllegalId, at, Action::Renamed).about(view_id);
         }
         let (name, named) = self.tool(call, own, at, ledger);
-        Spelled { as_written: named && id == call.id.as_str(), id, name }
+        CallSpelling { as_written: named && id == call.id.as_str(), id, name }
     }
 
     /// Spells the tool of a call and reports a change. The flag is true if the source has the same spelling; a model that was
@@ -170,19 +170,19 @@ impl Spelling {
         self.seen.settle();
     }
 
-    /// The ids and names that are spelled differently, including tools that are declared but not called yet.
-    pub fn respelled(&self, declared: &[ToolDeclaration]) -> Respelled {
+    /// The ids and names that are spelled differently, including tools that are declared but not called yet. If the history calls a
+    /// tool by the spelling of a declared one, as after a conversion, the declared tool is meant.
+    pub fn respelled(&self, declared: &[ToolDeclaration]) -> SpellingMap {
         let mut renamed: Vec<(String, String)> = self.renamed.iter().cloned().collect();
+        let is_declared = |name: &str| declared.iter().any(|tool| &*tool.name == name);
         for tool in declared {
-            let wire = (self.tool_name)(&tool.name).into_owned();
-            if wire != *tool.name
-                && !self.seen.contains(&wire)
-                && !renamed.iter().any(|(_, known)| *known == wire)
-            {
-                renamed.push((tool.name.to_string(), wire));
+            let wire = (self.tool_name)(&tool.name);
+            if *wire != *tool.name && !is_declared(&wire) {
+                renamed.retain(|(_, known)| *known != wire);
+                renamed.push((tool.name.to_string(), wire.into_owned()));
             }
         }
-        Respelled { ids: self.ids.renamed.clone(), names: renamed }
+        SpellingMap { ids: self.ids.renamed.clone(), names: renamed }
     }
 }
 

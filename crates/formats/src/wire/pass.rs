@@ -16,12 +16,12 @@ use super::{
     body::{Surroundings, seen_before, write_around},
     fragments::{self, Fragment},
     list_text::ListText,
-    names::{Spelled, Spelling},
+    names::{CallSpelling, Spelling},
     outline::{Encode, Outline},
     registry::Wire,
-    render::{self, Ledger, Reported},
+    render::{self, Ledger, ReportedFinding},
 };
-use crate::convert::{Bond, Marks, Target};
+use crate::convert::{CacheMarks, ReasoningBond, Target};
 
 /// The two methods that return an encoder's field `state`.
 macro_rules! with_state {
@@ -53,7 +53,7 @@ pub struct EncoderState {
     /// The index of the source message that is being written.
     pub current: usize,
     /// What happens to cache marks around the messages.
-    pub marks: Marks,
+    pub marks: CacheMarks,
     pub too_large: Option<TooLarge>,
     /// How many messages at the start are instructions.
     leading: usize,
@@ -62,9 +62,9 @@ pub struct EncoderState {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Last {
+pub enum LastRole {
     /// There is no message yet, or only instructions.
-    Nobody,
+    NoMessage,
     User,
     /// The model, in the source message of this index.
     Model(Option<usize>),
@@ -111,12 +111,12 @@ impl EncoderState {
     }
 
     /// Reports what happens to a field around the messages.
-    pub fn note_field(&mut self, rule: Rule, action: Action, field: impl Into<Text>) -> Reported<'_> {
+    pub fn note_field(&mut self, rule: Rule, action: Action, field: impl Into<Text>) -> ReportedFinding<'_> {
         self.ledger.note(rule, Position::default(), action).about(field)
     }
 
     /// Spells a call of an item, and reports changes.
-    pub fn spell(&mut self, item: ItemRef<'_>, exchange: ExchangeRef<'_>) -> Spelled {
+    pub fn spell(&mut self, item: ItemRef<'_>, exchange: ExchangeRef<'_>) -> CallSpelling {
         let block = &item.message().blocks[exchange.block()];
         let own = self.wire.own_bytes(item.message(), block);
         let at = Position::block(item.index(), exchange.block());
@@ -198,7 +198,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
     fn system(&mut self, item: ItemRef<'_>) {
         let index = item.index();
         // Instructions are leading if only instructions precede them in the source, so none is moved past a message.
-        let leading = index == self.state().leading && self.last() == Last::Nobody;
+        let leading = index == self.state().leading && self.last() == LastRole::NoMessage;
         let own = self.state().wire.is_own(item.message());
         let at = Position::message(index);
         let state = self.state_mut();
@@ -222,8 +222,8 @@ pub trait Pass: Clone + Send + Sync + 'static {
         texts.iter().for_each(|text| self.say(text, index));
     }
 
-    fn last(&self) -> Last {
-        if self.state().list.is_empty() { Last::Nobody } else { Last::User }
+    fn last(&self) -> LastRole {
+        if self.state().list.is_empty() { LastRole::NoMessage } else { LastRole::User }
     }
 
     /// Completes a message that is still open.
@@ -268,7 +268,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
             state.ledger = Ledger::new(true, state.wire.media);
             // Stubs for called tools are left out, since they are added as the conversation grows.
             state.spelling = Spelling::new(state.wire);
-            state.marks = Marks::LeftOut;
+            state.marks = CacheMarks::LeftOut;
             let around = copy.surroundings();
             seen_before(&self.state().target, self.state().wire, &around).into()
         });
@@ -282,10 +282,10 @@ pub trait Pass: Clone + Send + Sync + 'static {
     fn replays(&mut self, reasoning: &Reasoning, intact: bool, as_it_was: bool) -> bool {
         let state = self.state();
         match state.target.bond(reasoning, state.wire.dialect) {
-            Bond::Elsewhere => false,
-            Bond::Issuer => true,
-            Bond::Source => intact,
-            Bond::Prefix(prefix) => as_it_was && self.prefix() == prefix,
+            ReasoningBond::Elsewhere => false,
+            ReasoningBond::Issuer => true,
+            ReasoningBond::Source => intact,
+            ReasoningBond::Prefix(prefix) => as_it_was && self.prefix() == prefix,
         }
     }
 
@@ -301,14 +301,14 @@ pub trait Pass: Clone + Send + Sync + 'static {
     fn end(mut self, view: &SoundView) -> Result<Outline, TooLarge> {
         self.close();
         match self.last() {
-            Last::Nobody => self.open(Position::default(), "a request needs a message"),
-            Last::Model(index) if self.state().wire.ends_with_user && self.state().target.closes => {
+            LastRole::NoMessage => self.open(Position::default(), "a request needs a message"),
+            LastRole::Model(index) if self.state().wire.ends_with_user && self.state().target.closes => {
                 let at = index.map_or_else(Position::default, Position::message);
                 let note = self.state_mut().ledger.note(Rule::RoleOrder, at, Action::Inserted);
                 note.because("a conversation ends with a user message");
                 self.say(render::CLOSING, index.unwrap_or(0));
             }
-            Last::Model(_) | Last::User => {}
+            LastRole::Model(_) | LastRole::User => {}
         }
         self.close();
         let tools = self.state().target.context.tools();
@@ -334,7 +334,7 @@ pub trait Pass: Clone + Send + Sync + 'static {
         let mut findings = std::mem::take(&mut state.ledger.findings);
         let (head, tail) = write_around(&settings, wire, around, &mut findings);
         let respelled = state.spelling.respelled(&tools);
-        let marked = state.target.marks == Marks::Placed && wire.has_cache_marks;
+        let marked = state.target.marks == CacheMarks::Placed && wire.has_cache_marks;
         let rest = Encoded { body: (), findings, respelled, prefix, sources };
         let outline = Outline { head, list, tail, rest, marked };
         let length = outline.length();

@@ -10,6 +10,7 @@ use super::{
     Encoded, TooLarge, anthropic, bedrock, gemini, mistral, ollama, openai_chat, openai_responses,
     outline::{Encode, Outline},
     plain::{PlainList, Turn},
+    settings::{RequestSettings, SettingFields},
     stream::{Received, StopWords, StreamDecoder},
     usage::UsageFields,
 };
@@ -68,6 +69,12 @@ pub struct Wire {
     pub continues: fn(before: Value<'_>, item: Value<'_>) -> bool,
     /// Begins to encode a view, and every view that starts with the same items.
     pub encoder: fn(&Arc<Target>, &SoundView) -> Box<dyn Encode>,
+    /// Whether an item of a list of messages can only be one of this dialect.
+    pub own_item: fn(Value<'_>) -> bool,
+    /// Whether the provider signed a part of its message other than reasoning.
+    pub is_signed: fn(&Message) -> bool,
+    /// Spells what a request asks for besides its messages, instructions and tools.
+    pub settings: fn(&RequestSettings) -> SettingFields,
     /// Begins to decode a response, streamed or not.
     pub decoder: fn() -> Box<dyn StreamDecoder>,
     /// The provider's refusals, one per line after the names of their rules: see [`Wire::answer`].
@@ -235,6 +242,18 @@ impl Dialect {
     /// The dialect of the messages in a format: the format has its name, or belongs to an agent that uses it.
     pub fn of_format(format: &str) -> Option<Self> {
         Self::all().find(|dialect| dialect.name() == format || dialect.wire().repeats.contains(&format))
+    }
+
+    /// Whether an item of a list of messages can only be one of a certain dialect.
+    pub(crate) fn owns_item(item: Value<'_>) -> bool {
+        REGISTRY.iter().any(|wire| (wire.own_item)(item))
+    }
+
+    /// The dialect that a provider with this name speaks; most speak Chat Completions.
+    pub fn of_provider(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        let own = [Self::Anthropic].into_iter().find(|dialect| name.contains(dialect.name()));
+        own.unwrap_or(Self::OF_FILES)
     }
 
     /// The dialect that the maker of a model serves it in, as far as its name tells.

@@ -106,14 +106,14 @@ impl Ledger {
     }
 
     /// Reports a change of what the model sees.
-    pub fn change(&mut self, rule: Rule, at: Position, action: Action) -> Reported<'_> {
+    pub fn change(&mut self, rule: Rule, at: Position, action: Action) -> ReportedFinding<'_> {
         self.intact = false;
         self.note(rule, at, action)
     }
 
     /// Reports something that the model does not see.
-    pub fn note(&mut self, rule: Rule, at: Position, action: Action) -> Reported<'_> {
-        Reported(self.findings.push_mut(Finding::new(rule, at, action)))
+    pub fn note(&mut self, rule: Rule, at: Position, action: Action) -> ReportedFinding<'_> {
+        ReportedFinding(self.findings.push_mut(Finding::new(rule, at, action)))
     }
 
     pub fn foreign_reasoning(&mut self, at: Position) {
@@ -233,9 +233,9 @@ impl Ledger {
 }
 
 /// A finding that was just reported, for adding details to it.
-pub struct Reported<'l>(&'l mut Finding);
+pub struct ReportedFinding<'l>(&'l mut Finding);
 
-impl Reported<'_> {
+impl ReportedFinding<'_> {
     pub fn about(self, subject: impl Into<Text>) -> Self {
         self.0.subject = Some(subject.into());
         self
@@ -253,7 +253,7 @@ impl Reported<'_> {
 }
 
 /// A piece of a user or developer item.
-pub enum Spoken<'i> {
+pub enum ItemPiece<'i> {
     /// A block of the message, or a medium of a result without a call.
     Block(&'i Block),
     /// The text of a result without a call.
@@ -261,15 +261,15 @@ pub enum Spoken<'i> {
 }
 
 /// Lists the pieces of a part of the item at `index`. A result without a call is a label, followed by its media.
-pub fn spoken(part: PartRef<'_>, index: usize) -> impl Iterator<Item = (Position, Spoken<'_>)> {
+pub fn pieces(part: PartRef<'_>, index: usize) -> impl Iterator<Item = (Position, ItemPiece<'_>)> {
     let (block, label, blocks) = match part {
         PartRef::Block(block, content) => (block, None, std::slice::from_ref(content)),
         PartRef::Orphan(block, result) => (block, Some(orphan_text(result)), &result.content[..]),
         PartRef::Exchange(exchange) => (exchange.block(), None, &[][..]),
     };
     let is_orphan = label.is_some();
-    let media = blocks.iter().filter(move |block| !is_orphan || is_media(block)).map(Spoken::Block);
-    let pieces = label.map(Spoken::Label).into_iter().chain(media);
+    let media = blocks.iter().filter(move |block| !is_orphan || is_media(block)).map(ItemPiece::Block);
+    let pieces = label.map(ItemPiece::Label).into_iter().chain(media);
     pieces.map(move |piece| (Position::block(index, block), piece))
 }
 
@@ -408,7 +408,12 @@ pub fn image_url(image: &Usable<'_>) -> Option<String> {
 
 /// `{"type":"text","text":…}`
 pub fn text_block(text: &str) -> String {
-    Object::new().text("type", "text").text("text", text).finish()
+    Object::with_room(text.len() + 32).str("type", "text").str("text", text).finish()
+}
+
+/// A message with a role and a content, which is JSON.
+pub fn message(role: &str, content: &str) -> String {
+    Object::with_room(content.len() + 40).str("role", role).raw("content", content).finish()
 }
 
 /// A copy of JSON without lone halves of surrogate pairs.
@@ -416,6 +421,11 @@ pub fn clean(raw: &str) -> String {
     let mut out = String::new();
     write::clean_copy(&mut out, raw);
     out
+}
+
+/// Adds a field of another object, without lone halves of surrogate pairs.
+pub fn cleaned_field(object: Object, (key, value): (Value<'_>, Value<'_>)) -> Object {
+    object.with(&key.as_str().unwrap_or_default(), |out| write::clean_copy(out, value.raw()))
 }
 
 /// Sets a field of a JSON object; the field is added if it is missing.

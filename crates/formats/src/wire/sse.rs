@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::documents::Wrong;
+use super::documents::FramingError;
 
 /// The limit on one event or JSON document of a stream. The largest real ones repeat a whole answer with a few pictures of some
 /// MiB each. Reading JSON takes up to ten times its length in memory, so a much higher limit would be dangerous.
@@ -29,7 +29,11 @@ const SHOWN: usize = 200;
 
 impl Sse {
     /// Takes the next bytes and passes on the name and data of each event that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&str, &str)) -> Result<(), Wrong> {
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        each: &mut impl FnMut(&str, &str),
+    ) -> Result<(), FramingError> {
         let mut rest = bytes;
         while let Some(&first) = rest.first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -39,7 +43,7 @@ impl Sse {
             let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
             let piece = &rest[..end.unwrap_or(rest.len())];
             if self.line.len() + self.data.len() + piece.len() > EVENT_BYTES {
-                return Err(Wrong::TooLong);
+                return Err(FramingError::TooLong);
             }
             self.line.extend_from_slice(piece);
             let Some(end) = end else { return Ok(()) };

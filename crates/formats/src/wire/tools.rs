@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoin_record::{
     Raw,
-    json::{Doc, Object, Value, write},
+    json::{Doc, Object, Value},
 };
 use rejoin_view::{Action, Position, Rule};
 
@@ -14,6 +14,9 @@ use crate::context::{ToolChoice, ToolDeclaration, ToolKind, is_null};
 /// The schema of a tool that takes free text, which its calls carry in the field `input`.
 pub const FREE_TEXT_SCHEMA: &str =
     r#"{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}"#;
+
+/// The schema of a tool whose arguments are unknown.
+pub const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// The declarations of a request: the conversation's own tools, then those of the fields.
 #[derive(Default)]
@@ -84,8 +87,8 @@ pub struct ChoiceSyntax {
     pub auto: &'static str,
     pub never: &'static str,
     pub any: &'static str,
-    /// The JSON before and after the name of a chosen tool.
-    pub named: [&'static str; 2],
+    /// The object that chooses the tool of this name.
+    pub named: fn(&str) -> Object,
 }
 
 impl ChoiceSyntax {
@@ -93,7 +96,9 @@ impl ChoiceSyntax {
         auto: "\"auto\"",
         never: "\"none\"",
         any: "\"required\"",
-        named: ["{\"type\":\"function\",\"function\":{\"name\":", "}}"],
+        named: |name| {
+            Object::new().text("type", "function").object("function", Object::new().text("name", name))
+        },
     };
 
     pub fn write(&self, choice: &ToolChoice) -> String {
@@ -101,7 +106,7 @@ impl ChoiceSyntax {
             ToolChoice::Auto => self.auto.to_owned(),
             ToolChoice::Never => self.never.to_owned(),
             ToolChoice::Any => self.any.to_owned(),
-            ToolChoice::Named(name) => format!("{}{}{}", self.named[0], render::quoted(name), self.named[1]),
+            ToolChoice::Named(name) => (self.named)(name).finish(),
         }
     }
 }
@@ -192,20 +197,12 @@ pub fn schema(tool: &ToolDeclaration) -> String {
 }
 
 fn object_schema(schema: Option<&Raw>) -> String {
-    let Some(schema) = schema else { return String::from("{\"type\":\"object\"}") };
+    let Some(schema) = schema else { return ANY_OBJECT.to_owned() };
     let doc = Doc::of(schema.as_str());
     let root = doc.root();
-    let typed = root.is_some_and(|root| root.says("type", "object"));
-    let mut out = String::new();
-    if typed {
-        write::clean_copy(&mut out, schema.as_str());
-    } else {
-        out.push_str("{\"type\":\"object\"");
-        for (key, value) in root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type")) {
-            write::key(&mut out, &key.as_str().unwrap_or_default());
-            write::clean_copy(&mut out, value.raw());
-        }
-        out.push('}');
+    if root.is_some_and(|root| root.says("type", "object")) {
+        return render::clean(schema.as_str());
     }
-    out
+    let fields = root.into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str("type"));
+    fields.fold(Object::new().text("type", "object"), render::cleaned_field).finish()
 }

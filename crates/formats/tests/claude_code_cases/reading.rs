@@ -130,7 +130,8 @@ fn damaged_lines() {
     .concat();
     let session = read(&text);
     assert_eq!(sketch(&session), ["u:1", "a:2", "u:3", "a:4"]);
-    let lines: Vec<_> = [2, 5, 6, 7, 8, 9].iter().map(|line| ("damaged-entry", Some(*line))).collect();
+    let mut lines: Vec<_> = [2, 5, 6, 7, 8, 9].iter().map(|line| ("damaged-entry", Some(*line))).collect();
+    lines.push(("unread-text", Some(7)));
     assert_eq!(rules(&session.findings), lines);
     assert_eq!(raw(&session).len(), 5);
     assert_eq!((session.places[1].line, session.places[2].line), (Some(6), Some(6)));
@@ -236,6 +237,72 @@ fn words_that_were_queued() {
     let loose = "{\"type\":\"attachment\",\"sessionId\":\"S\",\"attachment\":{\"type\":\"queued_command\",\"prompt\":\"stop\"}}\n";
     let session = read(&[&lines[0][..], &lines[1], loose, &lines[2], &says("b", "r", "m2", "yes")].concat());
     assert_eq!(sketch(&session), ["u:go", "a:!c1", "u:?c1=one", "u:stop", "a:yes"]);
+    assert_eq!(problems(&session), []);
+}
+
+/// What the program made of an attachment for the model is read if it stands in the user's name. Its own reminders are named.
+#[test]
+fn texts_that_were_made_of_attachments() {
+    let attached = |uuid: &str, parent: &str, attachment: &str, made: &str, role: &str| {
+        let rendered = format!("\"rendered\":[{made}],\"renderedRole\":\"{role}\"");
+        line(uuid, parent, "attachment", &format!("\"attachment\":{attachment},{rendered}"))
+    };
+    let file = r#"{"type":"file","filename":"/p/a.txt","content":{"type":"text","file":{"content":"what the file says in it"}}}"#;
+    let made = r#"{"content":"a file of the user was read"},{"content":[{"type":"text","text":"what the file says in it"}]}"#;
+    let reminder =
+        r#"{"content":"<system-reminder>\nremember the skills that you have\n</system-reminder>"}"#;
+    let prompt = r#"{"type":"queued_command","prompt":"and mind this as well","commandMode":"prompt"}"#;
+    let wrapped =
+        r#"{"content":"<system-reminder>\nThe user sent this: and mind this as well\n</system-reminder>"}"#;
+    let lines = [
+        user("u", "-", "go"),
+        attached("f", "u", file, made, "user"),
+        attached(
+            "s",
+            "f",
+            r#"{"type":"skill_listing","content":"the skills that there are"}"#,
+            reminder,
+            "system",
+        ),
+        attached("q", "s", prompt, wrapped, "system"),
+        line("t", "q", "attachment", "\"attachment\":{\"type\":\"task_reminder\",\"content\":[]}"),
+        says("b", "t", "m2", "done"),
+    ];
+    let session = read(&lines.concat());
+    assert_eq!(
+        sketch(&session),
+        [
+            "u:go",
+            "u:a file of the user was read,what the file says in it",
+            "u:and mind this as well",
+            "a:done"
+        ]
+    );
+    assert_eq!(rules(&session.findings), [("foreign-block", Some(5)), ("foreign-block", Some(3))]);
+    let told: Vec<String> = session.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].contains("1 × task_reminder: ") && told[0].contains("the transcript does not have"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].contains("1 × skill_listing: ") && told[1].contains("sends their texts (`rendered`)"),
+        "{told:?}"
+    );
+    assert_eq!(raw(&session), [lines[2].trim_end(), lines[4].trim_end()]);
+    assert_eq!(problems(&session), []);
+    // Written between a call and its result, they come after it.
+    let lines = [
+        user("u", "-", "go"),
+        calls("a", "u", "m1", "c1"),
+        attached("q", "a", prompt, wrapped, "system"),
+        attached("f", "q", file, r#"{"content":"a file of the user"}"#, "user"),
+        result("r", "f", "c1", "one"),
+        says("b", "r", "m2", "done"),
+    ];
+    let session = read(&lines.concat());
+    let expected =
+        ["u:go", "a:!c1", "u:?c1=one", "u:and mind this as well", "u:a file of the user", "a:done"];
+    assert_eq!(sketch(&session), expected);
     assert_eq!(problems(&session), []);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::{prelude::*, sample::select};
 use rejoin_formats::{
     Dialect, Draft, Session, Target,
-    convert::Marks,
+    convert::CacheMarks,
     draft::{Body, issued},
 };
 use rejoin_record::{Message, Origin, ToolCall, ToolResult, block::BlockKind};
@@ -51,7 +51,7 @@ proptest! {
                     let draft = Draft::new(to, session.context.clone(), Some("m".into()), issuer.clone());
                     if placed { draft.with_cache_marks() } else { draft }
                 };
-                let marks = if placed { Marks::Placed } else { Marks::LeftOut };
+                let marks = if placed { CacheMarks::Placed } else { CacheMarks::LeftOut };
                 let target = Target { model: Some("m".into()), marks, issuer: Some(issuer.clone()), ..Target::of(&session.context) };
                 let mut draft = draft();
                 let mut running = Repairer::new(policy);
@@ -255,7 +255,8 @@ fn a_draft_starts_over_by_itself() {
         second.push(Arc::new(message), &[]);
         second.seal();
         let issuer = origin(dialect);
-        let target = Target { marks: Marks::LeftOut, issuer: Some(issuer.clone()), ..Target::of(&context) };
+        let target =
+            Target { marks: CacheMarks::LeftOut, issuer: Some(issuer.clone()), ..Target::of(&context) };
         let whole = dialect.wire().encode(&second.view().view, &target).unwrap().body;
         assert_eq!(draft.request(&second.view().view).unwrap().body.to_string(), whole);
     }

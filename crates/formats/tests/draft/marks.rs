@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rejoin_formats::{Context, Dialect, Draft, Target, convert::Marks};
+use rejoin_formats::{Context, Dialect, Draft, Target, convert::CacheMarks};
 use rejoin_record::{Message, Origin, ToolCall};
 use rejoin_view::{OnBroken, Repairer, repair};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ proptest! {
             let target = Target { marks, issuer: Some(issuer.clone()), ..Target::of(&session.context) };
             Dialect::Anthropic.wire().encode(&view, &target).unwrap()
         };
-        let (placed, plain) = (encode(Marks::Placed), encode(Marks::LeftOut));
+        let (placed, plain) = (encode(CacheMarks::Placed), encode(CacheMarks::LeftOut));
         prop_assert_eq!(placed.body.replace(MARK, ""), plain.body.replace(MARK, ""));
         prop_assert!(plain.prefix.is_some() && placed.prefix == plain.prefix, "no part of the prefix");
         let violations = testkit::refusals(Dialect::Anthropic, placed.body.as_bytes());

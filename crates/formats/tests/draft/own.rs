@@ -102,12 +102,13 @@ fn a_recorded_conversation_has_its_instructions_and_tools() {
         r#"{"provider":"anthropic","dialect":"anthropic","model":"claude-x","url":"https://a"}"#,
         r#"{"provider":"offline","model":"echo"}"#,
     ] {
-        let context = content::Context {
+        let context = content::RecordedContext {
             system: Some("You keep words.".into()),
             tools: Some(Raw::new(
                 r#"[{"name":"read","description":"Reads","input_schema":{"type":"object"}}]"#,
             )),
             target: Some(Raw::new(target)),
+            ..content::RecordedContext::default()
         };
         let contents = [
             (Kind::Context, Content::Context(context)),

@@ -84,6 +84,32 @@ fn a_turn_that_was_never_written_is_read_from_events() {
 }
 
 #[test]
+fn a_turn_is_told_once_if_its_events_have_other_words() {
+    let session = read("cody", "altered.jsonl");
+    let texts = said(&session).join("\n");
+    let expected = [
+        "user: please list all the files",
+        r#"assistant: thinks the user wants a list of them + calls call_1 exec {"cmd": "list the files here"}"#,
+        "tool: gave call_1 three names of files",
+        "assistant: there are three files in it\n",
+        "user: and what do they hold",
+        "assistant: the turn has it in these words",
+        // No turn has these, although another turn has the same words.
+        "assistant: nobody wrote this turn down",
+        "assistant: now it is done",
+        "user: do it once more",
+        "assistant: now it is done",
+    ];
+    assert_eq!(texts, expected.join("\n"));
+    assert_eq!(lines_of(&session.findings, Rule::DoubledEntry), [9], "the event has words of its own");
+    assert_eq!(lines_of(&session.findings, Rule::DamagedEntry), [13], "this turn was never written");
+    assert_eq!(session.findings.len(), 2);
+    for text in ["there are three files\"", "the event has it in other words", "a list of them \""] {
+        assert!(beside(&session).iter().any(|line| line.contains(text)), "{text} is kept");
+    }
+}
+
+#[test]
 fn a_bad_line_spoils_only_itself() {
     let (sound, broken) = (read("cody", "sound.jsonl"), read("cody", "broken.jsonl"));
     assert_eq!(said(&sound), said(&broken));

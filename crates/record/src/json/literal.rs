@@ -1,7 +1,7 @@
-//! String literals: from what is written between quotes to the text it means.
+//! String literals: decodes the text between the quotes.
 //!
-//! A Rust string cannot hold half of a surrogate pair, a JSON literal can. Decoding may therefore lose something,
-//! and reports it; callers that need every byte keep the literal.
+//! A Rust string cannot hold half of a surrogate pair, but a JSON literal can. Decoding may therefore lose something, and reports
+//! it; callers that need every byte keep the literal.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) enum Unit {
     Lone,
 }
 
-/// What the character after a backslash stands for, if the escape is one of two characters.
+/// The character that a two-character escape means, given the character after the backslash.
 pub(super) fn simple(next: u8) -> Option<char> {
     Some(match next {
         b'n' => '\n',
@@ -50,7 +50,7 @@ pub(super) fn unit(bytes: &[u8]) -> Option<Unit> {
     })
 }
 
-/// The character that stands in the text for the escape at the start of `bytes`, and the length of the escape.
+/// The character for the escape at the start of `bytes`, and the length of the escape.
 pub(super) fn escape(bytes: &[u8]) -> (char, usize) {
     meaning(unit(bytes))
 }
@@ -61,7 +61,7 @@ fn meaning(unit: Option<Unit>) -> (char, usize) {
         Some(Unit::Code(plain)) => (plain, 6),
         Some(Unit::Pair(plain)) => (plain, 12),
         Some(Unit::Lone) => (char::REPLACEMENT_CHARACTER, 6),
-        // There is no such escape: the backslash is text.
+        // There is no such escape, so the backslash is text.
         None => ('\\', 1),
     }
 }
@@ -75,9 +75,9 @@ const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
 
 /// Finds the first byte from `at` on that ends a plain stretch of a string: a quote, a backslash or a control character.
 ///
-/// Looks at eight bytes at a time. A byte below a limit borrows when the limit is subtracted, which sets its highest bit;
-/// bytes that have that bit anyway are no ASCII, and none of those sought. Borrowing continues into the bytes above, so only
-/// the lowest match is exact, and that is the one wanted.
+/// Examines eight bytes at a time. Subtracting a limit from a byte below that limit borrows, which sets the byte's highest bit;
+/// bytes that already have that bit are not ASCII and not sought. The borrow continues into the bytes above, so only the lowest
+/// match is exact, and that is the one needed.
 #[inline]
 pub(super) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -109,7 +109,7 @@ fn next_escape(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Where the literal that begins at `start` ends: the byte after its closing quote. Nothing if it never ends.
+/// Where the literal that begins at `start` ends: the byte after its closing quote. `None` if it never ends.
 #[must_use]
 pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
@@ -123,13 +123,13 @@ pub fn end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Decodes a literal with its quotes. The flag says whether something was lost (a lone surrogate, now U+FFFD).
+/// Decodes a literal with its quotes. The flag reports whether something was lost (a lone surrogate, replaced by U+FFFD).
 #[must_use]
 pub fn decode(literal: &str) -> (Cow<'_, str>, bool) {
     decode_body(within(literal))
 }
 
-/// The same for what is between the quotes.
+/// Decodes the text between the quotes, as [`decode`] does.
 pub(crate) fn decode_body(body: &str) -> (Cow<'_, str>, bool) {
     if next_escape(body.as_bytes(), 0) == body.len() {
         return (Cow::Borrowed(body), false);
@@ -139,7 +139,7 @@ pub(crate) fn decode_body(body: &str) -> (Cow<'_, str>, bool) {
     (Cow::Owned(text), lossy)
 }
 
-/// Appends what the text between quotes means. Says whether something was lost.
+/// Decodes the text between quotes and appends the result. Returns whether something was lost.
 pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     let bytes = body.as_bytes();
     text.reserve(body.len());
@@ -148,7 +148,7 @@ pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     while at < bytes.len() {
         text.push_str(&body[copied..at]);
         if let Some(b'"' | b'\\' | b'/') = bytes.get(at + 1) {
-            // It stands for itself, so it is copied with what follows.
+            // The escaped character stands for itself, so it is copied with the following text.
             copied = at + 1;
             at = next_escape(bytes, at + 2);
             continue;
@@ -164,7 +164,7 @@ pub(super) fn decode_into(text: &mut String, body: &str) -> bool {
     lossy
 }
 
-/// The length in bytes of what the text between quotes means, and whether something is lost in it. Nothing is decoded.
+/// The length in bytes of the decoded text between quotes, and whether decoding would lose something. Nothing is decoded.
 pub(crate) fn measure(body: &str) -> (usize, bool) {
     let bytes = body.as_bytes();
     let (mut length, mut lossy) = (bytes.len(), false);
@@ -184,7 +184,7 @@ pub(super) fn within(literal: &str) -> &str {
     literal.get(1..literal.len().saturating_sub(1)).unwrap_or("")
 }
 
-/// Whether a literal with its quotes means `expected`.
+/// Whether a literal with its quotes decodes to `expected`.
 #[must_use]
 pub fn equals(literal: &str, expected: &str) -> bool {
     let body = within(literal);

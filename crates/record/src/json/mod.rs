@@ -1,12 +1,11 @@
-//! Reading JSON without losing a byte of it.
+//! Reads JSON without losing a byte of it.
 //!
-//! A [`Doc`] is a flat list of nodes over the source text. Every node knows its exact span, so any value can be
-//! given back as it was written: big numbers, key order, duplicate keys, escapes and spacing included. Parsing is
-//! iterative (nesting costs memory, never stack) and forgiving where real files are wrong: lone surrogates, raw
-//! control characters, `NaN`. What was forgiven is remembered, so that such text is not taken for clean JSON.
+//! A [`Doc`] is a flat list of nodes over the source text. Every node knows its exact span, so every value can be returned exactly
+//! as written, including big numbers, key order, duplicate keys, escapes and spacing. Parsing is iterative (nesting costs memory,
+//! never stack) and accepts common faults of real files: lone surrogates, raw control characters, `NaN`. Accepted faults are
+//! remembered, so that such text is not taken for clean JSON.
 //!
-//! Writing lives in [`mod@write`], whole objects in [`Object`], turning a literal into text in [`literal`]. Nothing here knows a
-//! provider.
+//! [`mod@write`] writes values, [`Object`] whole objects; [`literal`] decodes string literals. This module knows no provider.
 
 pub mod literal;
 mod object;
@@ -16,11 +15,11 @@ pub mod write;
 use std::{borrow::Cow, cell::RefCell, sync::Arc};
 
 pub use object::{Object, list, quoted};
-pub use parse::{Fault, SyntaxError};
+pub use parse::{Fault, SyntaxError, SyntaxErrorKind};
 
 use crate::text::{Raw, Span, Text};
 
-/// What a node is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// `null`
@@ -46,9 +45,9 @@ struct Node {
     /// Index just past this node's subtree.
     next: u32,
     kind: ValueKind,
-    /// A container that the text ended in before it was closed.
+    /// Whether the text ended before this container was closed.
     cut: bool,
-    /// A string with a backslash in it. Any other string is what is between its quotes.
+    /// Whether the string contains a backslash. Other strings need no decoding.
     escaped: bool,
 }
 
@@ -57,20 +56,20 @@ struct Node {
 pub struct Doc<'a> {
     text: &'a str,
     layout: Layout,
-    /// The text as its owner shares it. Long strings are not decoded then, but point to it.
+    /// The text as its owner shares it, if set. Long strings are then not decoded but refer to it.
     shared: Option<&'a Arc<str>>,
-    /// Where strings are decoded before they are copied into a text of the right size.
+    /// A buffer in which strings are decoded before they are copied into a text of the right size.
     decoded: RefCell<String>,
 }
 
-/// A parsed document apart from its text. Unlike a [`Doc`] it borrows nothing, so another thread may make it.
+/// A parsed document without its text. Unlike a [`Doc`], it borrows nothing, so another thread may make it.
 #[derive(Debug)]
 pub struct Layout {
     nodes: Vec<Node>,
-    /// Byte offsets of what strict JSON refuses, in order.
+    /// Byte offsets of faults that strict JSON refuses, in order.
     faults: Vec<(u32, Fault)>,
     max_depth: usize,
-    /// How long the text is, in bytes.
+    /// The length of the text, in bytes.
     length: usize,
 }
 
@@ -81,10 +80,10 @@ impl Layout {
         parse::run(text, &[])
     }
 
-    /// The document of the text that was parsed. Strings are decoded in a buffer that another document is done with.
+    /// The document for the text that was parsed. `buffer` is used to decode strings; it may come from an earlier document.
     ///
     /// # Panics
-    /// If it is a text of another length.
+    /// If the text has a different length.
     #[must_use]
     pub fn into_doc(self, text: &str, buffer: String) -> Doc<'_> {
         assert_eq!(self.length, text.len(), "BUG: this is not the text that was parsed");
@@ -104,8 +103,8 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// Parses a text some of whose string literals are known to be clean, from the byte of their first quote to the byte after
-    /// their last one. They are not looked at again.
+    /// Parses a text in which some string literals are known to be clean. `known` has the offset of the first quote and the offset
+    /// after the last quote of each. They are not examined again.
     ///
     /// # Errors
     /// Those of [`parse`](Self::parse).
@@ -116,7 +115,7 @@ impl<'a> Doc<'a> {
         }
     }
 
-    /// Parses a text that may be something else than JSON: then the document has no root.
+    /// Parses a text that may not be JSON; if it is not, the document has no root.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         let (mut layout, error) = parse::run(text, &[]);
@@ -134,53 +133,53 @@ impl<'a> Doc<'a> {
         (layout.into_doc(text, String::new()), error)
     }
 
-    /// The same document, which now shares its text: long strings are decoded only when they are read.
+    /// The same document, sharing its text: long strings are decoded only when they are read.
     ///
     /// # Panics
-    /// If it is another text.
+    /// If the text is a different one.
     #[must_use]
     pub fn shared_as(self, text: &'a Arc<str>) -> Self {
         assert!(std::ptr::eq(self.text, &**text), "BUG: this is not the text that was parsed");
         Doc { shared: Some(text), ..self }
     }
 
-    /// Gives back what it was made of: the layout, and the buffer that strings were decoded in, for the next document.
+    /// Splits the document into its layout and the buffer for decoding strings, which the next document can use.
     #[must_use]
     pub fn into_layout(self) -> (Layout, String) {
         (self.layout, self.decoded.into_inner())
     }
 
-    /// The outermost value, unless nothing at all could be read.
+    /// The outermost value; `None` if nothing could be parsed.
     #[must_use]
     pub fn root(&self) -> Option<Value<'_>> {
         (!self.layout.nodes.is_empty()).then_some(Value { doc: self, index: 0 })
     }
 
-    /// Every string in it, keys included, decoded.
+    /// Every string in the document, including keys, decoded.
     pub fn strings(&self) -> impl Iterator<Item = Cow<'_, str>> {
         (0..self.layout.nodes.len()).filter_map(|index| Value { doc: self, index }.as_str())
     }
 
-    /// How deep the nesting goes; a scalar has depth 0, `[]` depth 1.
+    /// The depth of the nesting; a scalar has depth 0, `[]` depth 1.
     #[must_use]
     pub fn max_depth(&self) -> usize {
         self.layout.max_depth
     }
 
-    /// Whether lone surrogates are all that strict JSON would refuse.
+    /// Whether strict JSON would accept the text except for lone surrogates.
     #[must_use]
     pub fn only_lone_surrogates(&self) -> bool {
         self.layout.faults.iter().all(|&(_, fault)| fault == Fault::LoneSurrogate)
     }
 
-    /// Whether strict JSON would refuse the text, and why, at the first place.
+    /// The first place at which strict JSON would refuse the text, and the reason; `None` if it would not.
     #[must_use]
     pub fn first_fault(&self) -> Option<(usize, Fault)> {
         self.layout.faults.first().map(|&(at, fault)| (at as usize, fault))
     }
 }
 
-/// Literals of at least this many bytes are not decoded before they are read.
+/// Literals of at least this many bytes are decoded only when they are read.
 const LONG: usize = 512;
 
 /// One value inside a [`Doc`].
@@ -195,7 +194,7 @@ impl<'d> Value<'d> {
         self.doc.layout.nodes[self.index]
     }
 
-    /// What it is.
+    /// Its type.
     #[must_use]
     pub fn kind(self) -> ValueKind {
         self.node().kind
@@ -208,13 +207,13 @@ impl<'d> Value<'d> {
         &self.doc.text[node.start as usize..node.end as usize]
     }
 
-    /// Where it starts in the parsed text, in bytes.
+    /// The offset in the parsed text at which it starts, in bytes.
     #[must_use]
     pub fn start(self) -> usize {
         self.node().start as usize
     }
 
-    /// Where it ends in the parsed text, in bytes.
+    /// The offset in the parsed text at which it ends, in bytes.
     #[must_use]
     pub fn end(self) -> usize {
         self.node().end as usize
@@ -232,7 +231,7 @@ impl<'d> Value<'d> {
         self.kind() == ValueKind::Null
     }
 
-    /// Whether it holds nothing that strict JSON refuses.
+    /// Whether strict JSON would accept it.
     #[must_use]
     pub fn is_clean(self) -> bool {
         let node = self.node();
@@ -240,7 +239,7 @@ impl<'d> Value<'d> {
         self.doc.layout.faults.get(first).is_none_or(|&(at, _)| at >= node.end)
     }
 
-    /// Whether the nesting inside it goes deeper than `limit`.
+    /// Whether it is nested deeper than `limit`.
     #[must_use]
     pub fn is_deeper_than(self, limit: usize) -> bool {
         if self.doc.layout.max_depth <= limit {
@@ -259,7 +258,7 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// Whether a string in it holds half of a surrogate pair.
+    /// Whether a string in it contains half of a surrogate pair.
     #[must_use]
     pub fn has_lone_surrogate(self) -> bool {
         let node = self.node();
@@ -270,7 +269,7 @@ impl<'d> Value<'d> {
             .any(|&(_, fault)| fault == Fault::LoneSurrogate)
     }
 
-    /// The decoded text of a string; lone surrogates come out as U+FFFD.
+    /// The decoded text of a string, with lone surrogates replaced by U+FFFD; `None` for other types.
     #[must_use]
     pub fn as_str(self) -> Option<Cow<'d, str>> {
         (self.kind() == ValueKind::String).then(|| match self.node().escaped {
@@ -300,20 +299,20 @@ impl<'d> Value<'d> {
         end - start == expected.len() && self.doc.text.as_bytes()[start..end] == *expected.as_bytes()
     }
 
-    /// The truth of a boolean.
+    /// The value of a boolean; `None` for other types.
     #[must_use]
     pub fn as_bool(self) -> Option<bool> {
         (self.kind() == ValueKind::Bool).then(|| self.raw() == "true")
     }
 
-    /// A number that is a plain unsigned integer.
+    /// The value of a number that is a plain unsigned integer; `None` for all others.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
         (self.kind() == ValueKind::Number).then(|| self.raw().parse().ok()).flatten()
     }
 
-    /// The string as shareable text that remembers the place of its literal, relative to `base`. A `base` before the source
-    /// wraps around, and moves the place forward.
+    /// The string as shareable text that remembers the position of its literal, relative to `base`. A `base` before the source
+    /// wraps around and moves the position forward.
     #[must_use]
     pub fn to_text(self, base: usize) -> Option<Text> {
         if self.kind() != ValueKind::String {
@@ -340,7 +339,7 @@ impl<'d> Value<'d> {
         Some(Text::located(decoded.as_str(), span, lossy))
     }
 
-    /// The exact source of this value as shareable text that remembers its place, relative to `base`.
+    /// The exact source of this value as shareable text that remembers its position, relative to `base`.
     #[must_use]
     pub fn to_raw_text(self, base: usize) -> Text {
         let raw = self.raw();
@@ -351,7 +350,7 @@ impl<'d> Value<'d> {
         )
     }
 
-    /// The elements of an array; nothing for any other value.
+    /// The elements of an array; empty for other types.
     pub fn items(self) -> impl Iterator<Item = Value<'d>> {
         let node = self.node();
         let array = node.kind == ValueKind::Array;
@@ -366,7 +365,7 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// The fields of an object, duplicates included; nothing for any other value.
+    /// The fields of an object, including duplicates; empty for other types.
     pub fn fields(self) -> impl Iterator<Item = (Value<'d>, Value<'d>)> {
         let node = self.node();
         let object = node.kind == ValueKind::Object;
@@ -383,19 +382,19 @@ impl<'d> Value<'d> {
         })
     }
 
-    /// The field `name`; of duplicates the last one, as every common JSON reader has it.
+    /// The field `name`; of duplicates the last one, as in every common JSON reader.
     #[must_use]
     pub fn get(self, name: &str) -> Option<Value<'d>> {
         self.fields().filter(|(key, _)| key.is_str(name)).last().map(|(_, value)| value)
     }
 
-    /// The field `name`, unless it is absent or `null`.
+    /// The field `name`; `None` if it is absent or `null`.
     #[must_use]
     pub fn given(self, name: &str) -> Option<Value<'d>> {
         self.get(name).filter(|value| !value.is_null())
     }
 
-    /// The text of the field `name`; empty if it is no text.
+    /// The text of the field `name`; empty if it is not a string.
     #[must_use]
     pub fn word(self, name: &str) -> Cow<'d, str> {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -407,7 +406,7 @@ impl<'d> Value<'d> {
         self.get(name).is_some_and(|value| value.is_str(expected))
     }
 
-    /// Whether the field `name` is of this kind.
+    /// Whether the field `name` has this type.
     #[must_use]
     pub fn holds(self, name: &str, kind: ValueKind) -> bool {
         self.get(name).is_some_and(|value| value.kind() == kind)

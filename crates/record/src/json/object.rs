@@ -1,11 +1,14 @@
-//! Writing one JSON object field by field, in the order of the calls.
+//! Writes one JSON object field by field, in the order of the calls.
 //!
-//! For shapes that programs read (what a command prints with `--json`, what a server answers, small files of our own) and for the
-//! small objects of a request. Encoders of dialects write long texts straight into their body instead.
+//! All objects that rejoin writes are written here: in requests, in other agents' files, in the output with `--json`. An object can
+//! be [appended](Object::append) to a text, and a value be written [into](Object::with) it, so a long text is copied only once.
 
-use std::fmt::Display;
+use std::{
+    fmt::{Display, Write as _},
+    mem,
+};
 
-use super::write;
+use super::{Value, write};
 
 /// A JSON object under construction.
 ///
@@ -39,10 +42,34 @@ impl Object {
         Self(out)
     }
 
-    /// Adds a string.
+    /// Appends an object to a text. `fields` adds its fields.
+    ///
+    /// ```
+    /// use rejoin_record::json::Object;
+    ///
+    /// let mut list = String::from("[1,");
+    /// Object::append(&mut list, |object| object.text("a", "b"));
+    /// assert_eq!(list, r#"[1,{"a":"b"}"#);
+    /// ```
+    #[inline]
+    pub fn append(out: &mut String, fields: impl FnOnce(Self) -> Self) {
+        let mut text = mem::take(out);
+        text.push('{');
+        *out = fields(Self(text)).finish();
+    }
+
+    /// Adds a string. For a text in an encoder, [`str`](Self::str) is faster.
     pub fn text(mut self, name: &str, value: impl Display) -> Self {
         write::key(&mut self.0, name);
         write::shown(&mut self.0, value);
+        self
+    }
+
+    /// Adds a text, which needs no formatting.
+    #[inline]
+    pub fn str(mut self, name: &str, text: &str) -> Self {
+        write::key(&mut self.0, name);
+        write::string(&mut self.0, text);
         self
     }
 
@@ -54,7 +81,7 @@ impl Object {
         }
     }
 
-    /// Adds a string, or nothing.
+    /// Adds a string; adds no field for `None`.
     pub fn text_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.text(name, value),
@@ -64,12 +91,12 @@ impl Object {
 
     /// Adds a number.
     pub fn number(self, name: &str, value: u64) -> Self {
-        self.raw(name, &value.to_string())
+        self.with(name, |out| write!(out, "{value}").unwrap_or_default())
     }
 
-    /// Adds the length of something, or a place in a list.
+    /// Adds a length or an index.
     pub fn count(self, name: &str, value: usize) -> Self {
-        self.raw(name, &value.to_string())
+        self.number(name, value as u64)
     }
 
     /// Adds a number, or `null`.
@@ -90,19 +117,46 @@ impl Object {
         self.raw(name, &value.finish())
     }
 
-    /// Adds a list of values that are JSON already.
+    /// Adds a list of values that are already JSON.
     pub fn list(self, name: &str, items: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
-        self.raw(name, &list(items))
+        self.with(name, |out| write::list(out, items, |out, item| out.push_str(item.as_ref())))
     }
 
-    /// Adds a value that is JSON already.
-    pub fn raw(mut self, name: &str, json: &str) -> Self {
+    /// Adds a value that is already JSON.
+    #[inline]
+    pub fn raw(self, name: &str, json: &str) -> Self {
+        self.with(name, |out| out.push_str(json))
+    }
+
+    /// Adds a value that `value` appends as JSON.
+    #[inline]
+    pub fn with(mut self, name: &str, value: impl FnOnce(&mut String)) -> Self {
         write::key(&mut self.0, name);
+        value(&mut self.0);
+        self
+    }
+
+    /// Adds a field of another object with this value. Its name keeps its spelling.
+    pub fn field(mut self, name: Value<'_>, json: &str) -> Self {
+        write::comma(&mut self.0);
+        self.0.push_str(name.raw());
+        self.0.push(':');
         self.0.push_str(json);
         self
     }
 
-    /// Adds a value that is JSON already, or nothing.
+    /// Adds all fields of another object exactly as they are written.
+    pub fn fields(mut self, object: Value<'_>) -> Self {
+        let inside = object.raw().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let inside = inside.unwrap_or_default();
+        if !inside.trim().is_empty() {
+            write::comma(&mut self.0);
+            self.0.push_str(inside);
+        }
+        self
+    }
+
+    /// Adds a value that is already JSON; adds no field for `None`.
     pub fn raw_if(self, name: &str, json: Option<&str>) -> Self {
         match json {
             Some(json) => self.raw(name, json),
@@ -111,6 +165,7 @@ impl Object {
     }
 
     /// Closes the object and returns its text.
+    #[inline]
     #[must_use]
     pub fn finish(mut self) -> String {
         self.0.push('}');
@@ -126,7 +181,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// A list of values that are JSON already.
+/// A list of values that are already JSON.
 #[must_use]
 pub fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut out = String::new();

@@ -2,7 +2,7 @@
 
 use super::{Layout, Node, ValueKind, literal};
 
-/// Something that strict JSON refuses and that was read nevertheless.
+/// A fault that strict JSON refuses and this parser accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// An escape such as `\ud83d` without its other half.
@@ -17,15 +17,70 @@ pub enum Fault {
 
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{reason} at byte {offset}")]
+#[error("{} at byte {offset}", self.reason())]
 pub struct SyntaxError {
-    /// Offset in bytes.
+    /// The offset in bytes.
     pub offset: usize,
-    /// What was wrong there.
-    pub reason: &'static str,
+    /// The fault at that offset.
+    pub kind: SyntaxErrorKind,
 }
 
-/// What the parser is waiting for.
+impl SyntaxError {
+    /// The fault as words to display, without its place.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        self.kind.as_str()
+    }
+}
+
+/// What makes a text no JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyntaxErrorKind {
+    /// The text is too long for a document.
+    TooLong,
+    /// Something other than white space follows the value: there may be several values.
+    AfterEnd,
+    /// The text ends inside an object or a list, after a whole item.
+    CutOff,
+    /// The text ends where a value should begin.
+    NoValue,
+    /// A string without its closing quotation mark.
+    OpenString,
+    /// A field of an object is followed by neither a comma nor the object's end.
+    AfterField,
+    /// An item of a list is followed by neither a comma nor the list's end.
+    AfterItem,
+    /// Not a value.
+    Value,
+    /// A number with a leading zero or without digits.
+    Number,
+    /// A key that is not a string.
+    Key,
+    /// A key without a colon.
+    Colon,
+}
+
+impl SyntaxErrorKind {
+    /// The words to display.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLong => "a text of 4 GiB or more",
+            Self::AfterEnd => "text after the end of the value",
+            Self::CutOff => "the text ends in the middle",
+            Self::NoValue => "the text ends before a value",
+            Self::OpenString => "a string that never ends",
+            Self::AfterField => "expected `,` or `}`",
+            Self::AfterItem => "expected `,` or `]`",
+            Self::Value => "not a JSON value",
+            Self::Number => "not a JSON number",
+            Self::Key => "expected a key in quotes",
+            Self::Colon => "expected `:`",
+        }
+    }
+}
+
+/// What the parser expects next.
 enum Expect {
     Value,
     FirstItemOrEnd,
@@ -38,7 +93,7 @@ struct Parser<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Literals that were read before, in order.
+    /// Literals that are known to be clean, in order.
     known: &'a [(usize, usize)],
     nodes: Vec<Node>,
     open: Vec<usize>,
@@ -52,7 +107,7 @@ pub(super) fn run(text: &str, known: &[(usize, usize)]) -> (Layout, Option<Synta
         bytes: text.as_bytes(),
         at: 0,
         known,
-        // A guess that spares most of the growing, and costs little where only the beginning is read.
+        // A guess that avoids most reallocations, and costs little if only the beginning is parsed.
         nodes: Vec::with_capacity((text.len() / 64 + 4).min(1 << 12)),
         open: Vec::new(),
         faults: Vec::new(),
@@ -60,7 +115,7 @@ pub(super) fn run(text: &str, known: &[(usize, usize)]) -> (Layout, Option<Synta
     };
     let error = match u32::try_from(text.len()) {
         Ok(_) => parser.parse().err(),
-        Err(_) => Some(SyntaxError { offset: 0, reason: "a text of 4 GiB or more" }),
+        Err(_) => Some(SyntaxError { offset: 0, kind: SyntaxErrorKind::TooLong }),
     };
     let end = parser.at.min(text.len());
     for &index in &parser.open {
@@ -70,7 +125,7 @@ pub(super) fn run(text: &str, known: &[(usize, usize)]) -> (Layout, Option<Synta
         node.next = next;
         node.cut = true;
     }
-    // Escapes are looked at when a string ends, so a string's faults are in order, and strings are in order.
+    // Escapes are examined when their string ends, so faults are ordered within a string, and strings are in order.
     let Parser { nodes, faults, max_depth, .. } = parser;
     (Layout { nodes, faults, max_depth, length: text.len() }, error)
 }
@@ -89,7 +144,7 @@ impl Parser<'_> {
                     let Some(&container) = self.open.last() else {
                         return match self.peek() {
                             None => Ok(()),
-                            Some(_) => Err(self.error("text after the end of the value")),
+                            Some(_) => Err(self.error(SyntaxErrorKind::AfterEnd)),
                         };
                     };
                     let object = self.nodes[container].kind == ValueKind::Object;
@@ -99,17 +154,17 @@ impl Parser<'_> {
                             expect = if object { Expect::Key } else { Expect::Value };
                         }
                         (Some(b'}'), true) | (Some(b']'), false) => expect = self.close(),
-                        (None, _) => return Err(self.error("the text ends in the middle")),
-                        (Some(_), true) => return Err(self.error("expected `,` or `}`")),
-                        (Some(_), false) => return Err(self.error("expected `,` or `]`")),
+                        (None, _) => return Err(self.error(SyntaxErrorKind::CutOff)),
+                        (Some(_), true) => return Err(self.error(SyntaxErrorKind::AfterField)),
+                        (Some(_), false) => return Err(self.error(SyntaxErrorKind::AfterItem)),
                     }
                 }
             }
         }
     }
 
-    fn error(&self, reason: &'static str) -> SyntaxError {
-        SyntaxError { offset: self.at, reason }
+    fn error(&self, kind: SyntaxErrorKind) -> SyntaxError {
+        SyntaxError { offset: self.at, kind }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -150,7 +205,7 @@ impl Parser<'_> {
     fn value(&mut self) -> Result<Expect, SyntaxError> {
         let start = self.at;
         match self.peek() {
-            None => return Err(self.error("the text ends before a value")),
+            None => return Err(self.error(SyntaxErrorKind::NoValue)),
             Some(b'{') => {
                 self.begin(ValueKind::Object);
                 return Ok(Expect::FirstKeyOrEnd);
@@ -164,22 +219,22 @@ impl Parser<'_> {
             Some(b't') => self.word("true", ValueKind::Bool, start)?,
             Some(b'f') => self.word("false", ValueKind::Bool, start)?,
             Some(b'n') => self.word("null", ValueKind::Null, start)?,
-            Some(_) => return Err(self.error("not a JSON value")),
+            Some(_) => return Err(self.error(SyntaxErrorKind::Value)),
         }
         Ok(Expect::CommaOrEnd)
     }
 
     fn key(&mut self) -> Result<Expect, SyntaxError> {
         if self.peek() != Some(b'"') {
-            return Err(self.error("expected a key in quotes"));
+            return Err(self.error(SyntaxErrorKind::Key));
         }
         let (start, key) = (self.at, self.nodes.len());
         self.string()?;
         self.skip_space();
         if self.peek() != Some(b':') {
-            // A key without a value is not part of what was complete.
+            // A key without a value does not count as complete.
             self.nodes.truncate(key);
-            let error = self.error("expected `:`");
+            let error = self.error(SyntaxErrorKind::Colon);
             self.at = start;
             return Err(error);
         }
@@ -199,7 +254,7 @@ impl Parser<'_> {
 
     fn word(&mut self, word: &str, kind: ValueKind, start: usize) -> Result<(), SyntaxError> {
         if !self.text[start..].starts_with(word) {
-            return Err(self.error("not a JSON value"));
+            return Err(self.error(SyntaxErrorKind::Value));
         }
         self.at += word.len();
         self.push(start, kind);
@@ -222,12 +277,12 @@ impl Parser<'_> {
         let leading_zero = self.peek() == Some(b'0');
         let digits = self.digits();
         if digits == 0 || (leading_zero && digits > 1) {
-            return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+            return Err(SyntaxError { offset: start, kind: SyntaxErrorKind::Number });
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
             if self.digits() == 0 {
-                return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+                return Err(SyntaxError { offset: start, kind: SyntaxErrorKind::Number });
             }
         }
         if let Some(b'e' | b'E') = self.peek() {
@@ -236,7 +291,7 @@ impl Parser<'_> {
                 self.at += 1;
             }
             if self.digits() == 0 {
-                return Err(SyntaxError { offset: start, reason: "not a JSON number" });
+                return Err(SyntaxError { offset: start, kind: SyntaxErrorKind::Number });
             }
         }
         self.push(start, ValueKind::Number);
@@ -267,7 +322,7 @@ impl Parser<'_> {
                 Some(b'\\') => {
                     let next = self.bytes.get(at + 1);
                     escaped = true;
-                    // Anything but the common escapes is looked at closely, once the end is known.
+                    // Escapes other than the common ones are examined closely once the end of the string is known.
                     suspicious |= next.is_none_or(|next| literal::simple(*next).is_none());
                     at += 2;
                 }
@@ -277,7 +332,7 @@ impl Parser<'_> {
                 }
                 None => {
                     self.at = start;
-                    return Err(SyntaxError { offset: start, reason: "a string that never ends" });
+                    return Err(SyntaxError { offset: start, kind: SyntaxErrorKind::OpenString });
                 }
             }
         };
@@ -294,7 +349,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Notes what strict JSON would refuse in the string body `start..end`.
+    /// Records the faults in the string body `start..end`.
     fn string_faults(&mut self, start: usize, end: usize) {
         let mut at = start;
         while at < end {
@@ -317,7 +372,7 @@ impl Parser<'_> {
                 }
                 None => {
                     self.faults.push((at as u32, Fault::BadEscape));
-                    // What follows is looked at by itself: it may be a control character.
+                    // Examine the following byte on its own: it may be a control character.
                     at += 1;
                 }
             }

@@ -1,4 +1,4 @@
-//! What the reader keeps, forgives and refuses.
+//! Which faults the reader keeps, accepts and refuses.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn what_strict_json_refuses_is_read_and_remembered() {
     }
 }
 
-/// The reader looks at eight bytes at a time: a character that ends a plain stretch is found at every place in them.
+/// The reader examines eight bytes at a time. It must find a special character at each of the eight positions.
 #[test]
 fn control_characters_are_found_everywhere() {
     for control in 0..0x20u8 {
@@ -88,7 +88,8 @@ fn control_characters_are_found_everywhere() {
     }
 }
 
-/// Every ASCII character and a few others, at every place in eight bytes: what is written is strict JSON, and means the same.
+/// Every ASCII character and some others, at each position in eight bytes: the written form is strict JSON and decodes to the same
+/// text.
 #[test]
 fn every_character_is_written_as_json() {
     for c in (0..0x80u8).map(char::from).chain(['\u{80}', '\u{9f}', '\u{2028}', '\u{ffff}', '\u{10ffff}']) {
@@ -125,7 +126,7 @@ proptest! {
         let strict = serde_json::from_str::<serde_json::Value>(&text);
         match Doc::parse(&text) {
             Ok(doc) if doc.first_fault().is_none() => {
-                // serde_json refuses numbers that do not fit a float; we keep their spelling.
+                // serde_json refuses numbers that do not fit a float; this reader keeps their spelling.
                 if let Err(error) = strict { prop_assert!(error.to_string().contains("number out of range"), "{}", error); }
             }
             Ok(_) => prop_assert!(strict.is_err()),
@@ -162,7 +163,7 @@ proptest! {
     }
 }
 
-/// A long string that is decoded only when it is read means the same as one that was decoded at once.
+/// A long string that is decoded on first use equals one that was decoded at once.
 #[test]
 fn texts_that_are_decoded_late_are_the_same() {
     let blank = " \\n".repeat(300);
@@ -183,14 +184,14 @@ fn texts_that_are_decoded_late_are_the_same() {
             (early.is_blank(), early.is_lossy(), early.span()),
             (late.is_blank(), late.is_lossy(), late.span())
         );
-        // Neither of these decodes it for good.
+        // Neither of these keeps the decoded text.
         assert_eq!(early.len(), late.len());
         assert_eq!(late.use_once(str::to_owned), early.as_str());
         assert_eq!(early, late);
     }
 }
 
-/// Literals that are known to be clean are not looked at again, and everything around them is.
+/// Literals that are known to be clean are not examined again; everything around them is.
 #[test]
 fn known_literals_are_stepped_over() {
     let text = "{\"a\":\"one \\n two\",\"b\":[\"three\\t\",\"fo\tur\"],\"c\":1}";

@@ -1,18 +1,24 @@
-//! Writing JSON: our own strings, and foreign values copied as they were.
+//! Writes JSON: our own strings, and foreign values copied unchanged.
 
 use std::fmt::{self, Display, Write as _};
 
 use super::{Doc, literal};
 
 /// Appends `text` as a string literal.
+#[inline]
 pub fn string(out: &mut String, text: &str) {
-    out.reserve(text.len() + 2);
+    // One more byte for the colon or comma that follows.
+    out.reserve(text.len() + 3);
     out.push('"');
-    escaped(out, text);
+    let plain = literal::skip_plain(text.as_bytes(), 0);
+    out.push_str(&text[..plain]);
+    if plain < text.len() {
+        escaped(out, &text[plain..]);
+    }
     out.push('"');
 }
 
-/// Appends a value as it is shown, as a string literal.
+/// Appends the `Display` form of a value as a string literal.
 pub fn shown(out: &mut String, value: impl Display) {
     struct Escaping<'o>(&'o mut String);
     impl fmt::Write for Escaping<'_> {
@@ -38,7 +44,7 @@ pub fn escaped(out: &mut String, text: &str) {
         (copied, from) = (at + 1, at + 1);
         match byte {
             b'"' | b'\\' => {
-                // The character itself is copied with what follows.
+                // The character itself is copied with the following text.
                 out.push('\\');
                 copied = at;
             }
@@ -53,7 +59,7 @@ pub fn escaped(out: &mut String, text: &str) {
     }
 }
 
-/// Appends the text between the quotes of a literal, as [`escaped`] would write what it means.
+/// Appends the text between the quotes of a literal in the spelling of [`escaped`].
 pub(crate) fn rewritten(out: &mut String, body: &str) {
     let bytes = body.as_bytes();
     let (mut copied, mut from) = (0, 0);
@@ -63,7 +69,7 @@ pub(crate) fn rewritten(out: &mut String, body: &str) {
             out.push_str(&body[copied..]);
             return;
         };
-        // Most escapes are written the same way here.
+        // Most escapes are spelled the same way.
         if let (b'\\', Some(b'n' | b'"' | b'\\' | b't' | b'r' | b'b' | b'f')) = (byte, bytes.get(at + 1)) {
             from = at + 2;
             continue;
@@ -78,16 +84,31 @@ pub(crate) fn rewritten(out: &mut String, body: &str) {
     }
 }
 
-/// Appends a field name and its colon, after a comma where one is needed.
-pub fn key(out: &mut String, name: &str) {
+/// Appends a comma unless an object or a list has just begun.
+#[inline]
+pub(super) fn comma(out: &mut String) {
     if !matches!(out.as_bytes().last(), Some(b'{' | b'[')) {
         out.push(',');
     }
-    string(out, name);
+}
+
+/// Appends a field name and its colon, after a comma if one is needed.
+#[inline]
+pub fn key(out: &mut String, name: &str) {
+    comma(out);
+    // The compiler decides this for a constant, and most names are.
+    if name.len() <= 32 && name.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        out.reserve(name.len() + 3);
+        out.push('"');
+        out.push_str(name);
+        out.push('"');
+    } else {
+        string(out, name);
+    }
     out.push(':');
 }
 
-/// Appends a list of items, each of which `item` appends.
+/// Appends a list. `item` appends each of its items.
 pub fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, item: impl Fn(&mut String, T)) {
     out.push('[');
     for (place, each) in items.into_iter().enumerate() {
@@ -99,11 +120,11 @@ pub fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, item: impl 
     out.push(']');
 }
 
-/// Copies a JSON value, replacing what strict JSON refuses: a lone surrogate becomes `\ufffd`, a raw control
-/// character its escape, a stray backslash two, `NaN` and the infinities `null`. Everything else stays as it is.
+/// Copies a JSON value and replaces everything that strict JSON refuses: a lone surrogate becomes `\ufffd`, a raw control character
+/// its escape, a stray backslash two, `NaN` and the infinities `null`. All else stays unchanged.
 pub fn clean_copy(out: &mut String, raw: &str) {
     let Ok(doc) = Doc::parse(raw) else {
-        // Not JSON at all: its text, as a string, loses nothing.
+        // It is not JSON: writing its text as a string loses nothing.
         string(out, raw);
         return;
     };

@@ -21,12 +21,12 @@ pub struct Checked {
     /// What was found in the history, with source positions. In a body these are notes, unless text was not read.
     pub findings: Vec<Finding>,
     /// The provider's verdict, where one was asked for.
-    pub judged: Option<Judged>,
+    pub judged: Option<ProviderVerdict>,
 }
 
 /// A provider's verdict.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct ProviderVerdict {
     /// The dialect in which it was asked.
     pub dialect: Dialect,
     /// Whose request it is about.
@@ -59,7 +59,7 @@ pub struct Refusal {
     pub at: Position,
 }
 
-impl Judged {
+impl ProviderVerdict {
     /// Whether the provider would accept the request.
     #[must_use]
     pub fn accepted(&self) -> bool {
@@ -71,7 +71,8 @@ impl Checked {
     /// Whether there is nothing to object to.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        !self.findings.iter().any(Finding::is_problem) && self.judged.as_ref().is_none_or(Judged::accepted)
+        !self.findings.iter().any(Finding::is_problem)
+            && self.judged.as_ref().is_none_or(ProviderVerdict::accepted)
     }
 }
 
@@ -107,7 +108,8 @@ pub fn body(dialect: Dialect, bytes: &[u8], session: Option<&Session>) -> Checke
     let mut findings: Vec<Finding> = findings;
     findings.extend(unread.filter(|finding| finding.rule == Rule::UnreadText).cloned());
     let verdict = checker(dialect).check(bytes);
-    let judged = Judged::new(dialect, Sender::Source, verdict, |index| Some(Position::message(index)));
+    let judged =
+        ProviderVerdict::new(dialect, Sender::Source, verdict, |index| Some(Position::message(index)));
     Checked { findings, judged: Some(judged) }
 }
 
@@ -123,7 +125,7 @@ pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {
     match convert(session, dialect, None, OnBroken::Keep) {
         Ok(converted) => {
             let verdict = checker(dialect).check_draft(converted.body.as_bytes());
-            let judged = Judged::new(dialect, Sender::Rejoin, verdict, |_| None);
+            let judged = ProviderVerdict::new(dialect, Sender::Rejoin, verdict, |_| None);
             Checked { findings: converted.findings, judged: Some(judged) }
         }
         Err(ConvertError::TooLarge(error)) => {
@@ -134,7 +136,7 @@ pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {
     }
 }
 
-impl Judged {
+impl ProviderVerdict {
     fn new(
         dialect: Dialect,
         sender: Sender,

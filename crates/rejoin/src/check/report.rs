@@ -6,7 +6,7 @@ use rejoin_formats::{Dialect, ReadError, Session, session::derive_id};
 use rejoin_record::json::Object;
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
-use super::{Checked, Judged, RequestBytes, Subject};
+use super::{Checked, ProviderVerdict, RequestBytes, Subject};
 use crate::shape;
 
 /// What there is to say about one conversation.
@@ -24,7 +24,7 @@ pub struct Report<'s> {
     pub body: Option<RequestBytes<'s>>,
     /// What was found, and the verdict that was asked for.
     pub checked: Checked,
-    resumed: OnceCell<Option<Judged>>,
+    resumed: OnceCell<Option<ProviderVerdict>>,
 }
 
 /// Checks every conversation of a subject: a request as its provider, or the provider of `dialect`, would; a session by its history.
@@ -121,7 +121,7 @@ impl Report<'_> {
 
     /// What the provider would answer the agent that wrote the session, if no other verdict was asked for.
     #[must_use]
-    pub fn resumed(&self) -> Option<&Judged> {
+    pub fn resumed(&self) -> Option<&ProviderVerdict> {
         // rejoin mends what is in its store before it sends it.
         let is_foreign =
             self.subject.record.is_none() && self.body.is_none() && self.checked.judged.is_none();

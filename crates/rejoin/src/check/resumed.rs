@@ -7,12 +7,13 @@ use rejoin_formats::{
     Dialect, Session,
     sessions::{
         self, Resend, Resent,
+        registry::KnownAgent,
         resend::{self, Habits, TargetDialect},
     },
 };
 use rejoin_view::{Finding, Position, Rule};
 
-use super::{Judged, Sender, checker, history_findings};
+use super::{ProviderVerdict, Sender, checker, history_findings};
 
 /// The rules of the checkers that are about calls and results. A request made from habits breaks others only because it holds
 /// nothing else.
@@ -33,10 +34,10 @@ const PAIRS: &[Rule] = &[
 ];
 
 /// What the provider would say to the request that a session's own agent makes on resuming it. None if the session is not
-/// another agent's, if nothing is known about that agent, or if what is known is not enough to tell.
+/// another agent's, if that agent refuses to open it, if nothing is known about it, or if what is known is not enough to tell.
 #[must_use]
-pub fn resumed(session: &Session) -> Option<Judged> {
-    let agent = sessions::named(session.format)?.agent.as_ref().map(|agent| agent.of(session));
+pub fn resumed(session: &Session) -> Option<ProviderVerdict> {
+    let agent = agent_that_opens(session)?.map(|agent| agent.of(session));
     match agent.map(|agent| (agent.name, &agent.resend)) {
         Some((name, Resend::Pairs { to, habits })) => {
             let judged = pairs(session, name, to.dialect(session)?, habits)?;
@@ -48,9 +49,9 @@ pub fn resumed(session: &Session) -> Option<Judged> {
 }
 
 /// The same, for agents whose requests are known word for word, and for messages that are sent as they stand.
-pub(super) fn exactly(session: &Session) -> Option<Judged> {
+pub(super) fn exactly(session: &Session) -> Option<ProviderVerdict> {
     let dialect = session.context.dialect?;
-    let agent = sessions::named(session.format)?.agent.as_ref();
+    let agent = agent_that_opens(session)?;
     match agent.map(|agent| (agent.name, &agent.resend)) {
         Some((name, Resend::Exactly(resend))) => {
             Some(judged(session, dialect, Sender::Agent(name), resend(session)))
@@ -62,18 +63,30 @@ pub(super) fn exactly(session: &Session) -> Option<Judged> {
     }
 }
 
-fn judged(session: &Session, dialect: Dialect, sender: Sender, resent: Resent) -> Judged {
+/// The agent of a session's format, if it has one. None if the agent makes no request because it refuses to open the session.
+fn agent_that_opens(session: &Session) -> Option<Option<&'static KnownAgent>> {
+    let is_refused = session.findings.iter().any(|finding| finding.rule == Rule::CannotBeOpened);
+    let format = sessions::named(session.format).filter(|_| !is_refused)?;
+    Some(format.agent.as_ref())
+}
+
+fn judged(session: &Session, dialect: Dialect, sender: Sender, resent: Resent) -> ProviderVerdict {
     let Resent { list, places, bytes } = resent;
     let verdict = checker(dialect).check_messages(list, bytes);
     let place = |index: usize| {
         let message = places.get(index).copied().flatten()?;
         Some(session.source_position(Position::message(message)))
     };
-    Judged::new(dialect, sender, verdict, place)
+    ProviderVerdict::new(dialect, sender, verdict, place)
 }
 
 /// Judges the calls and results that an agent would send. If versions differ, only what all of them come to is told.
-fn pairs(session: &Session, agent: &'static str, dialect: Dialect, habits: &[Habits]) -> Option<Judged> {
+fn pairs(
+    session: &Session,
+    agent: &'static str,
+    dialect: Dialect,
+    habits: &[Habits],
+) -> Option<ProviderVerdict> {
     let problems: Vec<Finding> = history_findings(session).filter(Finding::is_problem).collect();
     if problems.is_empty() {
         return None;
@@ -84,7 +97,7 @@ fn pairs(session: &Session, agent: &'static str, dialect: Dialect, habits: &[Hab
         judged.notes.clear();
         Some(judged)
     };
-    let all = habits.iter().map(judge).collect::<Option<Vec<Judged>>>()?;
+    let all = habits.iter().map(judge).collect::<Option<Vec<ProviderVerdict>>>()?;
     let accepted = all.first()?.accepted();
     let is_told = |finding: &Finding| PAIRS.contains(&finding.rule);
     if all.iter().any(|judged| judged.accepted() != accepted) || (accepted && !problems.iter().all(is_told)) {

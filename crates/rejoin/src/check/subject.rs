@@ -186,8 +186,8 @@ fn dialect_of_request(text: &str) -> Option<Dialect> {
             Dialect::all().filter(|dialect| !dialect.wire().repeats.is_empty() && complete(dialect));
         read.find(by_list)
     };
-    let detected = sessions::detect(text).and_then(|format| format.name.parse().ok());
-    detected.filter(|_| named).or_else(by_its_list)
+    let detected = || sessions::detect(text)?.name.parse().ok();
+    named.then(detected).flatten().or_else(by_its_list)
 }
 
 fn is_object(text: &str) -> bool {

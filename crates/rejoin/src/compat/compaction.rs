@@ -1,16 +1,16 @@
-//! Compaction by its old names.
+//! Compaction under its older names.
 
 use rejoin_engine::{
     Agent,
     turn::{COMPACT_THRESHOLD, COMPACT_USER_MESSAGE_MAX_TOKENS, Compaction},
 };
 
-/// When a conversation is compacted, and how much of what the user said stays. New code sets `WindowSettings`.
+/// When a conversation is compacted, and how many of the user's messages stay. New code sets `WindowSettings`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactConfig {
-    /// The share of the window from which a conversation is compacted.
+    /// The fraction of the window at which a conversation is compacted.
     pub threshold: f64,
-    /// The tokens of the user's messages that stay, at most.
+    /// How many tokens of the user's messages stay, at most.
     pub user_message_max_tokens: u64,
 }
 
@@ -33,7 +33,7 @@ pub fn needs_compaction(tokens: u64, window: u64, config: &CompactConfig) -> boo
     tokens > (window as f64 * config.threshold).floor() as u64
 }
 
-/// Compacts the conversation of an agent now. `input` says what the summary must keep.
+/// Compacts the conversation of an agent now. `input` tells the model what the summary must keep.
 pub async fn run_compact_task(agent: &mut Agent, input: Option<&str>) -> Compaction {
     agent.compact(input).await
 }

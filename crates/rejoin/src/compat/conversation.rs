@@ -1,4 +1,4 @@
-//! A conversation made from three numbers, with a count of tokens that its owner may set.
+//! A conversation made from three numbers, with a token count that its owner may set.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -9,8 +9,8 @@ use rejoin_engine::{Appended, New, SystemClock, Window};
 use rejoin_record::Message;
 use rejoin_view::TokenCounter;
 
-/// A conversation in memory, and how much of it a request may hold. Everything else that a conversation can do comes from
-/// [`rejoin::Conversation`](crate::Conversation), to which this dereferences.
+/// A conversation in memory, with the limits of its requests. It dereferences to [`rejoin::Conversation`](crate::Conversation),
+/// which provides everything else.
 ///
 /// ```
 /// use rejoin::{Message, compat::Conversation};
@@ -23,13 +23,13 @@ use rejoin_view::TokenCounter;
 /// ```
 #[derive(Debug)]
 pub struct WindowedConversation {
-    /// How many tokens it has: estimated with each message that is added, unless set to a provider's own count.
+    /// The number of tokens: estimated after each added message, unless it is set to a provider's own count.
     pub token_count: usize,
-    /// How many tokens it may have.
+    /// The most tokens that it may have.
     pub max_tokens: usize,
-    /// How many of the last turns always stay.
+    /// How many of the last turns are never pruned.
     pub min_retain_turns: usize,
-    /// The share of `max_tokens`, from 0 to 1, from which on older turns may go.
+    /// The fraction of `max_tokens`, from 0 to 1, at which older turns may be pruned.
     pub prune_threshold: f64,
     inner: rejoin_engine::Conversation,
 }
@@ -65,14 +65,14 @@ impl WindowedConversation {
         Ok(())
     }
 
-    /// A summary of its messages that needs no model: the beginning of each, as many of them as fit into a quarter of `max_tokens`.
+    /// A summary of its messages that needs no model: the beginning of each, for as many as fit into a quarter of `max_tokens`.
     #[must_use]
     pub fn create_summary(&self, model: &str) -> String {
         let room = self.max_tokens as u64 / 4;
-        rejoin_view::window::digest(None, self.inner.messages(), room, &TokenCounter::for_model(model))
+        rejoin_view::window::listing(None, self.inner.messages(), room, &TokenCounter::for_model(model)).text
     }
 
-    /// How many messages lead to its head.
+    /// The number of messages on the path to its head.
     #[must_use]
     pub fn message_count(&self) -> usize {
         self.inner.messages().len()

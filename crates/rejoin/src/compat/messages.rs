@@ -1,4 +1,4 @@
-//! Messages as a provider gets them, without a request around them.
+//! Messages in the form that a provider gets, without the request around them.
 
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::{
@@ -7,8 +7,8 @@ use rejoin_record::{
 };
 use rejoin_view::{History, OnBroken, repair};
 
-/// The messages as the dialect writes them, one JSON object each. What a provider would refuse is left out first, as
-/// [`validate_message_sequence`](super::validate_message_sequence) does. Empty if the dialect takes nothing that large.
+/// The messages in the dialect's form, one JSON object each. Everything that a provider would refuse is removed first, as
+/// [`validate_message_sequence`](super::validate_message_sequence) does. Empty if they exceed the dialect's size limit.
 ///
 /// ```
 /// use rejoin::{Dialect, Message, compat::convert_messages};

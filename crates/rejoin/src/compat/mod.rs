@@ -1,5 +1,4 @@
-//! Names that people know from the agents this library grew out of. They do what they say, as thin delegation; new code has no
-//! need of them.
+//! Names that people know from earlier agents. They delegate to the rest of the library; new code does not need them.
 //!
 //! | here | in new code |
 //! |---|---|

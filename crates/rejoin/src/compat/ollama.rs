@@ -1,4 +1,4 @@
-//! Ollama by its host and a model.
+//! Ollama, given by its host and a model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rejoin_record::{Message, Raw};
 /// The name of the provider, and of its dialect.
 const PROVIDER: &str = "ollama";
 
-/// Where Ollama listens, and which of its models answers.
+/// The address of Ollama, and the model that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OllamaConfig {
     /// The address, such as `http://localhost:11434`.
@@ -22,10 +22,10 @@ pub struct OllamaConfig {
 }
 
 impl OllamaConfig {
-    /// The provider that speaks to it. Nothing is sent yet, and Ollama takes no key.
+    /// The provider for it. Nothing is sent yet, and Ollama takes no key.
     ///
     /// # Errors
-    /// If the host is no address.
+    /// If the host is not an address.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, ProviderError> {
         let wanted = ProviderChoice {
             provider: Some(PROVIDER.to_owned()),
@@ -36,7 +36,7 @@ impl OllamaConfig {
         connect(&wanted, &Keys::default(), &HttpOptions::default())
     }
 
-    /// The messages as Ollama gets them: [`convert_messages`](super::convert_messages) in its dialect.
+    /// The messages in the form that Ollama gets: [`convert_messages`](super::convert_messages) in its dialect.
     #[must_use]
     pub fn convert_messages(&self, messages: &[Message]) -> Vec<Raw> {
         let dialect = PROVIDER.parse().expect("BUG: Ollama has a dialect of its own");

@@ -1,6 +1,6 @@
-//! Functions over plain messages, for agents that keep a list of their own.
+//! Functions on plain messages, for agents that keep their own list.
 //!
-//! Thin delegation to the repair pass, under the names that people know, with the log lines that they look for.
+//! They delegate to the repair pass, under the names that people know, with the log lines that scripts look for.
 //!
 //! ```
 //! use rejoin::{Message, ToolCall, compat::validate_message_sequence};
@@ -20,25 +20,25 @@ use std::collections::HashSet;
 use rejoin_record::{CallId, Message};
 use rejoin_view::{Action, Finding, History, OnBroken, Rule, repair};
 
-/// What is wrong with a conversation, for callers that must stop.
+/// A fault in a conversation, for callers that must stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SequenceError {
     /// A result without its call.
     #[error("Orphan tool message detected: tool_call_id={0}, no matching assistant message found")]
     Orphan(CallId),
-    /// Anything else that a provider would refuse.
+    /// Another fault that a provider would refuse.
     #[error("Invalid message sequence in conversation: {0}")]
     InvalidSequence(String),
     /// No such conversation.
     #[error("Conversation not found: id={0}")]
     NotFound(String),
-    /// It is there but cannot be read.
+    /// The conversation exists but cannot be read.
     #[error("Failed to load conversation: {0}")]
     LoadFailed(String),
 }
 
 impl SequenceError {
-    /// The error that a finding stands for; notes stand for none.
+    /// The error for a finding; `None` for a note.
     #[must_use]
     pub fn of(finding: &Finding) -> Option<Self> {
         match (&finding.rule, &finding.subject) {
@@ -49,7 +49,7 @@ impl SequenceError {
     }
 }
 
-/// Messages that every provider accepts, and what was found on the way.
+/// Messages that every provider accepts, and the findings about them.
 #[derive(Debug, Clone)]
 pub struct Sanitized {
     /// The messages.
@@ -59,28 +59,28 @@ pub struct Sanitized {
 }
 
 impl Sanitized {
-    /// What was done, a line each, as agents log it.
+    /// What was done, one line each, in the form that agents log.
     #[must_use]
     pub fn log_lines(&self) -> Vec<String> {
         rejoin_view::removals(&self.findings)
     }
 
-    /// The summary of a recovery, for the session of that name.
+    /// The summary of a recovery of this session.
     #[must_use]
     pub fn summary(&self, session: &str) -> Vec<String> {
         rejoin_view::recovery_lines(session, OnBroken::Drop, &self.findings, self.messages.len())
     }
 }
 
-/// Leaves out what a provider would refuse: results without calls, calls without results, batches that are not complete.
-/// Text stays. Never fails. What was removed is logged with `tracing`; [`sanitize_recovered_messages_with`] takes a logger.
+/// Removes everything that a provider would refuse: results without calls, calls without results, incomplete batches. Text stays.
+/// Never fails. Removals are logged with `tracing`; [`sanitize_recovered_messages_with`] takes a logger.
 #[must_use]
 pub fn sanitize_recovered_messages(messages: &[Message]) -> Sanitized {
     sanitize_recovered_messages_with(messages, &mut |line| tracing::info!("{line}"))
 }
 
-/// The same as [`sanitize_recovered_messages`] with a logger of the caller's. It is called once, with everything that was
-/// removed, or not at all if nothing was.
+/// Does what [`sanitize_recovered_messages`] does, with the caller's logger. The logger is called once, with all removals, or not
+/// at all if nothing was removed.
 ///
 /// ```
 /// use rejoin::{Message, compat::sanitize_recovered_messages_with};
@@ -101,7 +101,7 @@ fn sanitize(history: History, logger: &mut dyn FnMut(&str)) -> Sanitized {
     let repaired = repair(&history, OnBroken::Drop);
     let kept = repaired.view.to_messages();
     let mut findings = repaired.findings;
-    // Messages of which nothing is left, so that the log can say so.
+    // Messages of which nothing is left, so that the log can name them.
     let shown: HashSet<usize> = repaired.view.items().map(rejoin_view::ItemRef::index).collect();
     let gone = |index: &usize| messages[*index].tool_calls().next().is_some() && !shown.contains(index);
     findings.extend((0..messages.len()).filter(gone).map(|index| {
@@ -115,7 +115,7 @@ fn sanitize(history: History, logger: &mut dyn FnMut(&str)) -> Sanitized {
     sanitized
 }
 
-/// The calls that nothing answers: the message and the id of each.
+/// The unanswered calls: the message and the id of each.
 #[must_use]
 pub fn find_incomplete_tool_calls(messages: &[Message]) -> Vec<(usize, CallId)> {
     let unanswered = found(messages, &[Rule::UnansweredCall]);
@@ -125,8 +125,7 @@ pub fn find_incomplete_tool_calls(messages: &[Message]) -> Vec<(usize, CallId)> 
         .collect()
 }
 
-/// The messages without batches of calls that are not complete; results stay where they are. A message with nothing left
-/// goes.
+/// The messages without incomplete batches of calls; results stay in place. A message with nothing left is removed.
 #[must_use]
 pub fn remove_incomplete_tool_calls(messages: &[Message]) -> Vec<Message> {
     let broken: HashSet<usize> =
@@ -136,7 +135,7 @@ pub fn remove_incomplete_tool_calls(messages: &[Message]) -> Vec<Message> {
     })
 }
 
-/// The messages without results that no call waits for. A message with nothing left goes.
+/// The messages without results that no call waits for. A message with nothing left is removed.
 #[must_use]
 pub fn remove_orphaned_tool_results(messages: &[Message]) -> Vec<Message> {
     let orphans = found(messages, &[Rule::OrphanResult, Rule::MissingCallId, Rule::ResultBeforeCall]);
@@ -154,7 +153,7 @@ fn found(messages: &[Message], rules: &[Rule]) -> Vec<Finding> {
     findings.into_iter().filter(|finding| rules.contains(&finding.rule)).collect()
 }
 
-/// The messages without some blocks, by message and block.
+/// The messages without some blocks, which are given by message and block.
 fn without(messages: &[Message], gone: impl Fn(usize, usize) -> bool) -> Vec<Message> {
     let kept = messages.iter().enumerate().map(|(index, message)| {
         let blocks = message.blocks.iter().enumerate().filter(|(block, _)| !gone(index, *block));
@@ -162,35 +161,35 @@ fn without(messages: &[Message], gone: impl Fn(usize, usize) -> bool) -> Vec<Mes
         if blocks.len() == message.blocks.len() {
             return Some(message.clone());
         }
-        // What is left is no longer what its own item says.
+        // The rest of the message no longer matches its own item.
         (!blocks.is_empty()).then(|| Message { blocks, native: None, ..message.clone() })
     });
     kept.flatten().collect()
 }
 
-/// Sanitizes the messages of a session of that name, and logs what came of it.
+/// Sanitizes the messages of this session, and logs the outcome.
 #[must_use]
 pub fn recover_session(session: &str, messages: &[Message]) -> Sanitized {
     let history: History = messages.iter().cloned().collect();
     sanitize(history.of_session(session), &mut |line| tracing::info!("{line}"))
 }
 
-/// The messages that may be sent: what [`sanitize_recovered_messages`] keeps. A warning is logged for each orphan.
+/// The messages to send: those that [`sanitize_recovered_messages`] keeps. Logs a warning for each orphan.
 #[must_use]
 pub fn validate_message_sequence(messages: &[Message]) -> Vec<Message> {
     sanitize_recovered_messages(messages).messages
 }
 
-/// Whether a list of messages is sound, and what is wrong with it.
+/// Whether a list of messages is sound, and its faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
-    /// Nothing is wrong.
+    /// Whether there are no errors.
     pub valid: bool,
-    /// What is wrong, a line each.
+    /// The faults, one line each.
     pub errors: Vec<String>,
 }
 
-/// Looks at a list of messages without changing anything.
+/// Checks a list of messages without changing anything.
 #[must_use]
 pub fn validate_message_structure(messages: &[Message]) -> Validation {
     let history: History = messages.iter().cloned().collect();
@@ -200,7 +199,7 @@ pub fn validate_message_structure(messages: &[Message]) -> Validation {
         let message = finding.at.message.unwrap_or_default();
         let id = finding.subject.as_deref().unwrap_or("none");
         errors.push(match finding.rule {
-            // The calls of a partial batch are named one by one.
+            // The calls of a partial batch have their own findings.
             Rule::PartialBatch => continue,
             Rule::UnansweredCall => format!("Message {message}: tool_call {id} missing matching tool_result"),
             Rule::OrphanResult | Rule::ResultBeforeCall | Rule::DuplicateResult => {

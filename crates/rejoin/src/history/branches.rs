@@ -1,4 +1,4 @@
-//! The branches of a conversation: every message that nothing was said after, and where its path parts from the others.
+//! The branches of a conversation: every message without a following message, and where its path departs from the others.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use rejoin_view::path::is_numbered;
 /// A branch: the path from the root to a message that no other message follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageBranch {
-    /// The entry to go on from.
+    /// The entry from which to continue the branch.
     pub tip: EntryId,
-    /// How many messages the path has, summaries included.
+    /// The number of messages on the path, including summaries.
     pub messages: usize,
-    /// The branch that it parts from, as a place in the list; none for the first.
+    /// The index of the branch from which it departs; `None` for the first branch.
     pub parts_from: Option<usize>,
-    /// The messages that it shares with that branch.
+    /// The number of messages that it shares with that branch.
     pub shared: usize,
     /// The text of the first message that only this branch has.
     pub begins: String,
@@ -24,27 +24,28 @@ pub struct MessageBranch {
     pub is_current: bool,
 }
 
-/// A message, as a place in the tree.
+/// A message and its position in the tree.
 struct Place<'e> {
     entry: &'e Entry,
     /// The message before it.
     before: Option<EntryId>,
-    /// How many messages lead to it, with itself.
+    /// The number of messages on the path up to and including this one.
     depth: usize,
-    /// The branch that it is on, by the message that begins the branch. The oldest answer to a message stays on its branch, and each
-    /// later one begins another. So a branch keeps its place in the list, whatever is said on it or on others.
+    /// The branch that it is on, given by the message that begins the branch. The oldest answer to a message stays on its branch,
+    /// and each later one begins another branch. So a branch keeps its place in the list when messages are added to it or to
+    /// others.
     branch: EntryId,
-    /// The newest entry after it, without another message in between.
+    /// The newest entry after it, with no other message in between.
     tip: EntryId,
     is_followed: bool,
 }
 
-/// The branches of a conversation, the oldest first. Commands alone make no branch.
+/// The branches of a conversation, the oldest first. Commands alone do not make a branch.
 #[must_use]
 pub fn branches(entries: &[Entry]) -> Vec<MessageBranch> {
     let mut sorted: Vec<&Entry> = entries.iter().collect();
     sorted.sort_by_key(|entry| entry.envelope().seq);
-    // The message that each entry follows, or is.
+    // The message that each entry is or follows.
     let mut said: HashMap<EntryId, Option<EntryId>> = HashMap::new();
     let mut places: HashMap<EntryId, Place<'_>> = HashMap::new();
     let mut begun: Vec<EntryId> = Vec::new();
@@ -107,8 +108,8 @@ fn message_text(message: &Message) -> String {
     super::text_of(message).unwrap_or_default()
 }
 
-/// The entry to go on from after a message: the last one before the next message of its path, so that what was recorded about the
-/// message (that its turn ended, a title) stays with it.
+/// The entry from which to continue after a message: the last one before the next message on its path, so that entries about the
+/// message (the end of its turn, a title) stay with it.
 #[must_use]
 pub fn end_of_message(entries: &[Entry], message: EntryId) -> Option<EntryId> {
     let tree = rejoin_record::Tree::new(entries);
@@ -116,7 +117,7 @@ pub fn end_of_message(entries: &[Entry], message: EntryId) -> Option<EntryId> {
     let at = path.iter().position(|entry| entry.id() == message)?;
     let next = path[at + 1..].iter().position(|entry| is_numbered(entry, &Content::of(entry)));
     let end = next.map_or(path.len() - 1, |next| at + next);
-    // The request that follows belongs to the next message, and so do its context and the decisions about calls.
+    // The request after it belongs to the next message, and so do that request's context and its decisions about calls.
     let kept = path[at..=end]
         .iter()
         .rposition(|entry| !matches!(entry.envelope().kind, Kind::Context | Kind::Closed));

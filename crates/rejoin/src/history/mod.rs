@@ -1,9 +1,8 @@
-//! A stored conversation as people and programs look at it: messages under numbers that stay, in shapes that are the same
-//! for the command line and for a server. `shape.rs` has the JSON, `view.rs` what a model would see, `tokens.rs` how much of its
-//! window that fills.
+//! A stored conversation in the form for people and programs: messages under stable numbers, in shapes that the command line and a
+//! server share. `shape.rs` has the JSON, `view.rs` the view of a model, `tokens.rs` how much of its window that takes.
 //!
-//! Numbers count from 0 along the path to the head, commands and summaries included. An erased message keeps its number, so no
-//! other message gets it.
+//! Numbers count from 0 along the path to the head, including commands and summaries. An erased message keeps its number, so no
+//! other message ever gets it.
 //!
 //! ```
 //! # #[cfg(feature = "store")] {
@@ -34,25 +33,25 @@ use rejoin_view::{Finding, path::is_numbered};
 pub use shape::text_of;
 pub(crate) use shape::with_message;
 
-/// Something in a conversation that has a number.
+/// A numbered item of a conversation.
 #[derive(Debug)]
 pub struct Shown<'e> {
-    /// The entry that it is stored in.
+    /// The entry in which it is stored.
     pub entry: &'e Entry,
     /// The content that can be shown.
     pub what: ShownContent,
-    /// Whether the turn was interrupted right after it, so that this may be only a part of an answer.
+    /// Whether the turn was interrupted right after it, so that it may be only a part of an answer.
     pub interrupted: bool,
 }
 
-/// The content of something that has a number.
+/// The content of a numbered item.
 #[derive(Debug)]
 pub enum ShownContent {
     /// A message.
     Message(Message),
     /// A command that a person ran.
     Command(content::Command),
-    /// A summary that stands for what was said before.
+    /// A summary that replaces earlier messages.
     Summary(content::Compacted),
     /// A message whose content was erased.
     Erased,
@@ -60,7 +59,7 @@ pub enum ShownContent {
     Unreadable,
 }
 
-/// Everything in a conversation that has a number, in order.
+/// Every numbered item of a conversation, in order.
 #[must_use]
 pub fn shown(entries: &[Entry]) -> Vec<Shown<'_>> {
     let tree = Tree::new(entries);
@@ -84,7 +83,7 @@ pub fn shown(entries: &[Entry]) -> Vec<Shown<'_>> {
 }
 
 fn what(entry: &Entry) -> Option<ShownContent> {
-    // Most entries are of another kind, and are not parsed.
+    // Most entries are of other kinds and need not be parsed.
     if !matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted) {
         return None;
     }
@@ -110,7 +109,7 @@ fn numbers(shown: &[Shown<'_>]) -> HashMap<EntryId, usize> {
 pub struct MessageLines(HashMap<usize, usize>);
 
 impl MessageLines {
-    /// Adds the lines of their messages to findings.
+    /// Adds the lines of the messages to findings.
     #[must_use]
     pub fn fill(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
         for finding in findings.iter_mut().filter(|finding| finding.at.line.is_none()) {
@@ -120,8 +119,8 @@ impl MessageLines {
     }
 }
 
-/// Numbers the messages of a session as [`shown`] does, so that findings and lists speak of the same ones. Returns the lines
-/// that the messages had.
+/// Numbers the messages of a session as [`shown`] does, so that findings and lists use the same numbers. Returns the lines that the
+/// messages had.
 pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
     let numbers = numbers(&shown(entries));
     let mut lines = HashMap::new();
@@ -135,7 +134,7 @@ pub fn renumber(entries: &[Entry], session: &mut Session) -> MessageLines {
     MessageLines(lines)
 }
 
-/// The numbers of search hits. A hit on another branch, or in a title, has none.
+/// The message numbers of search hits; `None` for a hit on another branch or in a title.
 #[cfg(feature = "store")]
 #[must_use]
 pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -> HashMap<EntryId, usize> {
@@ -143,7 +142,7 @@ pub fn numbers_of(store: &dyn rejoin_store::Store, hits: &[rejoin_store::Hit]) -
     for conversation in hits.iter().map(|hit| hit.conversation).collect::<std::collections::HashSet<_>>() {
         match store.entries(conversation) {
             Ok(entries) => found.extend(numbers(&shown(&entries))),
-            // The search found it a moment ago. A command that opens the conversation reports the reason.
+            // The search found it a moment ago. A command that opens the conversation will report the reason.
             Err(why) => tracing::debug!("{conversation} has no message numbers: {why}"),
         }
     }

@@ -1,4 +1,4 @@
-//! How messages look to programs: as JSON, and in the shape of OpenAI Chat.
+//! Messages in the form for programs: as JSON, and in the shape of OpenAI Chat.
 
 use rejoin_record::{
     Block, BlockKind, Message, ToolResult,
@@ -8,7 +8,7 @@ use rejoin_record::{
 use super::{Shown, ShownContent};
 
 impl Shown<'_> {
-    /// Who speaks: the role of a message, `system` for commands and summaries.
+    /// The role of a message; `system` for commands and summaries.
     #[must_use]
     pub fn role(&self) -> String {
         match &self.what {
@@ -19,14 +19,14 @@ impl Shown<'_> {
         }
     }
 
-    /// When it was said, as RFC 3339, or the source's own time as that source writes it.
+    /// The time of the item, in RFC 3339, or the source's own time in the source's own form.
     #[must_use]
     pub fn time(&self) -> String {
         let envelope = self.entry.envelope();
         envelope.source_time.as_ref().map_or_else(|| envelope.timestamp.to_string(), ToString::to_string)
     }
 
-    /// The text, with a word in brackets for what is no text; none where there is nothing.
+    /// The text, with a bracketed word for each part that is not text; `None` if it is empty.
     #[must_use]
     pub fn content(&self) -> Option<String> {
         match &self.what {
@@ -43,7 +43,7 @@ impl Shown<'_> {
         }
     }
 
-    /// As a JSON object, under its number.
+    /// The item as a JSON object, with its number.
     #[must_use]
     pub fn to_json(&self, number: usize) -> String {
         let object = Object::new()
@@ -62,7 +62,7 @@ impl Shown<'_> {
         }
     }
 
-    /// In the shape of OpenAI Chat, where each result is a message of its own.
+    /// The item in the shape of OpenAI Chat, in which each result is a separate message.
     #[must_use]
     pub fn to_openai(&self) -> Vec<String> {
         match &self.what {
@@ -78,7 +78,7 @@ impl Shown<'_> {
     }
 }
 
-/// The texts of a message in order, with a word in brackets for what is no text; none where there is nothing.
+/// The texts of a message in order, with a bracketed word for each part that is not text; `None` if there are no parts.
 #[must_use]
 pub fn text_of(message: &Message) -> Option<String> {
     let blocks = message.blocks.iter();
@@ -123,7 +123,7 @@ pub(crate) fn with_message(object: Object, message: &Message) -> Object {
         .raw_if("tool_results", Some(results.as_str()).filter(|results| *results != "[]"))
 }
 
-/// A message in the shape of OpenAI Chat: its results as messages of their own, then what else it says.
+/// A message in the shape of OpenAI Chat: its results as separate messages, then its other parts.
 fn openai(message: &Message) -> Vec<String> {
     let mut out: Vec<String> = message.tool_results().map(openai_result).collect();
     if out.is_empty() || own_blocks(message).next().is_some() {

@@ -1,4 +1,4 @@
-//! What fills a model's window: the tokens of instructions, tools, and each kind of message in the view.
+//! The use of a model's window: the tokens of instructions, tools, and each kind of message in the view.
 
 use rejoin_engine::{
     ProviderChoice,
@@ -10,27 +10,27 @@ use rejoin_view::{Correction, OnBroken, TokenCounter};
 
 use super::{Shown, ShownContent, view};
 
-/// The tokens that the next request would take, by what they are for.
+/// The tokens of the next request, by purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WindowUse {
-    /// The model that they are counted for.
+    /// The model for which they are counted.
     pub model: String,
-    /// The size of the model's window, if it is known.
+    /// The size of the model's window; `None` if it is not known.
     pub window: Option<u64>,
-    /// Whether texts are counted exactly, not estimated.
+    /// Whether texts are counted exactly and not estimated.
     pub exact: bool,
-    /// Whether the counts are corrected by what the provider counted for the last request.
+    /// Whether the counts are corrected by the provider's count of the last request.
     pub corrected: bool,
     /// The tokens of each part, in the order of [`PARTS`].
     pub parts: [u64; PARTS.len()],
-    /// The tokens that the provider counted for the last request, if it did.
+    /// The tokens that the provider counted for the last request; `None` if it did not.
     pub last_request: Option<TokenUsage>,
 }
 
-/// The names of what tokens are for, in the order of [`WindowUse::parts`].
+/// The names of the purposes, in the order of [`WindowUse::parts`].
 pub const PARTS: [&str; 6] = ["instructions", "tools", "people", "answers", "results", "summaries"];
 
-/// What tokens are for.
+/// The purpose of tokens.
 #[derive(Clone, Copy)]
 enum Part {
     Instructions,
@@ -42,7 +42,7 @@ enum Part {
 }
 
 impl WindowUse {
-    /// Counts what a model would get of a conversation. `entries` are all of its entries.
+    /// Counts the tokens that a model would get. `entries` are all entries of the conversation.
     #[must_use]
     pub fn of(
         session: &Session,
@@ -51,7 +51,9 @@ impl WindowUse {
         model: &str,
         window: Option<u64>,
     ) -> Self {
-        let counter = TokenCounter::for_model(model);
+        // Very long results lose their middle before they are sent.
+        let limit = rejoin_engine::turn::ToolLimits::default().shown;
+        let counter = TokenCounter::for_model(model).showing(limit);
         let mut parts = [0; PARTS.len()];
         let (instructions, tools) = context_tokens(&session.context, &counter);
         (parts[Part::Instructions as usize], parts[Part::Tools as usize]) = (instructions, tools);
@@ -63,7 +65,7 @@ impl WindowUse {
             if let Some((usage, _)) =
                 last.filter(|(_, answer)| from.is_some_and(|from| from.entry.id() == *answer))
             {
-                // So far the parts are what the last request took.
+                // So far, the parts are those of the last request.
                 correction = Correction::learned(&counter, parts.iter().sum(), usage.input);
             }
             let part = match from.map(|from| &from.what) {
@@ -92,7 +94,7 @@ impl WindowUse {
         }
     }
 
-    /// All tokens.
+    /// The tokens of all parts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.parts.iter().sum()
@@ -120,7 +122,7 @@ impl WindowUse {
     }
 }
 
-/// Whether the last request went to a model. Counts of one model say nothing about those of another.
+/// Whether the last request went to this model. Counts for one model do not apply to another.
 fn is_of_last_request(entries: &[Entry], model: &str) -> bool {
     let contexts = entries.iter().rev().filter(|entry| entry.envelope().kind == Kind::Context);
     let mut wanted = contexts.filter_map(|entry| match Content::of(entry) {

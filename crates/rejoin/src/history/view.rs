@@ -1,5 +1,5 @@
-//! What a model would see of a conversation, and at each message what was left out, moved or added; and the messages as a
-//! dialect gets them.
+//! What a model would see of a conversation, with the messages that were left out, moved or added; and the messages in the form of
+//! a dialect.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,15 +16,15 @@ use crate::shape;
 /// One message of the view, or one that is not in it.
 #[derive(Debug)]
 pub struct ViewRow {
-    /// The message's number in the history; none for what was added.
+    /// The message's number in the history; `None` for an added message.
     pub number: Option<usize>,
-    /// Who speaks.
+    /// The role of the message.
     pub role: String,
-    /// What became of the message: `changed`, `added`, `not in the view`, or nothing.
+    /// How the view differs from the message: `changed`, `added`, `not in the view`, or empty.
     pub remark: &'static str,
-    /// The message as the view has it; none if it is not in the view.
+    /// The message in the form that the view shows; `None` if it is not in the view.
     pub message: Option<Message>,
-    /// What was found at the message.
+    /// The findings about the message.
     pub findings: Vec<Finding>,
     /// Whether it is the result of the call before it.
     pub answers: bool,
@@ -46,7 +46,7 @@ impl ViewRow {
     }
 }
 
-/// The last rows, up to a limit, but never a result without its call.
+/// The last rows, at most `limit`, but never a result without its call.
 #[must_use]
 pub fn last(rows: &[ViewRow], limit: Option<usize>) -> &[ViewRow] {
     let mut from = limit.map_or(0, |limit| rows.len().saturating_sub(limit));
@@ -71,7 +71,7 @@ pub fn rows(session: &Session, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<
         finding.at.message = number(message);
         findings.entry(message).or_default().push(finding);
     }
-    // What the view shows, by the places of its sources.
+    // The messages that the view shows, by the indexes of their sources.
     let items: Vec<ItemRef<'_>> = repaired.view.items().collect();
     let in_view: HashSet<usize> =
         items.iter().flat_map(|item| item.exchanges().flat_map(sources).chain([item.index()])).collect();
@@ -111,7 +111,7 @@ pub fn rows(session: &Session, shown: &[Shown<'_>], on_broken: OnBroken) -> Vec<
     rows
 }
 
-/// The messages that the results of a call are from.
+/// The messages from which the results of a call come.
 fn sources(exchange: ExchangeRef<'_>) -> impl Iterator<Item = usize> {
     exchange.results().map(|result| result.at().0)
 }
@@ -121,21 +121,21 @@ fn left_out(message: &Message, number: Option<usize>, findings: Vec<Finding>) ->
     ViewRow { number, role, remark: "not in the view", message: None, findings, answers: false }
 }
 
-/// The messages as a dialect gets them, and what had to be done for it.
+/// The messages in the form of a dialect, and the changes needed for it.
 #[derive(Debug)]
 pub struct EncodedView {
     /// The dialect.
     pub dialect: Dialect,
     /// The whole request body, JSON.
     pub body: String,
-    /// What was found, at the numbers and lines of the history.
+    /// The findings, with the numbers and lines of the history.
     pub findings: Vec<Finding>,
 }
 
-/// Encodes a conversation. Refusing makes no sense for something that is only looked at, so it counts as keeping.
+/// Encodes a conversation. Nothing is sent, so refusing makes no sense and is treated as `keep`.
 ///
 /// # Errors
-/// If it is more than the dialect takes.
+/// If it exceeds the dialect's size limit.
 pub fn encoded(
     session: &Session,
     lines: &MessageLines,
@@ -155,8 +155,8 @@ impl EncodedView {
         object.raw("findings", &shape::findings(&self.findings)).finish()
     }
 
-    /// The last items of the body's list of messages, up to a limit, each with its number, its role or type, and its JSON. A result is
-    /// never shown without its call.
+    /// The last items of the body's list of messages, at most `limit`, each with its number, its role or type, and its JSON. A
+    /// result is never shown without its call.
     #[must_use]
     pub fn last_items(&self, limit: Option<usize>) -> Vec<(usize, String, String)> {
         let doc = Doc::parse(&self.body).ok();

@@ -1,7 +1,7 @@
-//! What each import did, in a file of the data folder, so that it can be undone.
+//! A record of each import, in a file of the data folder, so that imports can be undone.
 //!
-//! One line per conversation that an import changed, written as soon as it was: a process that is killed leaves lines for what it
-//! did. Lines with the same `import` belong to one import.
+//! It has one line per conversation that an import changed, written immediately, so a killed process still leaves lines for its
+//! work. Lines with the same `import` belong to one import.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin_engine::{EngineError, Growth, Mode, TakenBack, Writer};
+use rejoin_engine::{EngineError, Growth, Mode, TakeBackOutcome, Writer};
 use rejoin_record::{
     ConversationId, Entry, Tail, Timestamp,
     json::{Doc, Object, Value},
@@ -19,7 +19,7 @@ use rejoin_store::{Location, files::PrivateFolder};
 
 const FILE: &str = "imports.jsonl";
 
-/// How many imports are remembered when the file is shortened, and the size at which that happens.
+/// How many imports are kept when the file is shortened, and how large it must be for that.
 const REMEMBERED: usize = 50;
 const LONG: u64 = 1024 * 1024;
 
@@ -32,11 +32,11 @@ const AT_ONCE: usize = 100;
 pub struct JournalError {
     /// The file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub why: io::Error,
 }
 
-/// The file that remembers imports, to which an import adds what it does.
+/// The journal file, to which an import adds its changes.
 #[derive(Debug)]
 pub struct Journal {
     folder: PrivateFolder,
@@ -46,8 +46,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal in a folder, for an import into a store that begins now. Nothing is created before there is something to
-    /// remember.
+    /// The journal in a folder, for an import into a store that begins now. Nothing is created before the first change.
     #[must_use]
     pub fn open(folder: &Path, store: &Location, now: Timestamp) -> Self {
         let folder = PrivateFolder::new(folder);
@@ -59,7 +58,7 @@ impl Journal {
         journal
     }
 
-    /// Remembers that the import changed a conversation.
+    /// Records that the import changed a conversation.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -74,13 +73,14 @@ impl Journal {
         self.write(&Line { import, store, id, path, growth: Some(growth) })
     }
 
-    /// The last import into this store that was not undone; none if there is no other.
+    /// The newest import into this store that was not undone; `None` if there is none.
     #[must_use]
     pub fn last(&self) -> Option<PastImport> {
         self.last_of(|_| true)
     }
 
-    /// The same among the conversations that a function allows, such as those of one scope. The others of an import are left alone.
+    /// The newest import that was not undone, limited to the conversations that a function allows, such as those of one scope. Its
+    /// other conversations are left alone.
     pub fn last_of(&self, allows: impl Fn(ConversationId) -> bool) -> Option<PastImport> {
         for (began, mut lines) in imports(&self.text().unwrap_or_default()).into_iter().rev() {
             lines.retain(|line| line.store == self.store && allows(line.id));
@@ -91,8 +91,8 @@ impl Journal {
         None
     }
 
-    /// Undoes an import: a conversation that it added is deleted, and one that had grown is what it was before. One that went on
-    /// since, or whose file is gone, is kept. Each is reported.
+    /// Undoes an import: a conversation that it added is deleted, and one that had grown gets its former head back. A conversation
+    /// is kept if entries were added since, or if its source file no longer exists. Each outcome is reported.
     ///
     /// # Errors
     /// If the store or the journal cannot be written, or `each` fails.
@@ -136,7 +136,7 @@ impl Journal {
             lines.iter().map(|line| read(line).map(|read| read.entries).unwrap_or_default()).collect();
         let outcomes = writer.take_back_new(&added)?;
         for ((line, entries), outcome) in lines.into_iter().zip(entries).zip(outcomes) {
-            let entries = if outcome == TakenBack::Deleted { entries } else { Vec::new() };
+            let entries = if outcome == TakeBackOutcome::Deleted { entries } else { Vec::new() };
             self.undone(line, outcome.into(), entries, each)?;
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), JournalError> {
-        // In one piece, so that lines of two processes do not mix.
+        // Write it in one piece, so that lines of two processes do not mix.
         let line = line.to_json() + "\n";
         let written = self.end().and_then(|mut file| file.write_all(line.as_bytes()));
         written.map_err(|why| JournalError { path: self.folder.path_of(FILE), why })
@@ -178,7 +178,7 @@ impl Journal {
         Ok(text)
     }
 
-    /// Keeps the newest imports. If that fails, the file stays as it is.
+    /// Drops all but the newest imports. If that fails, the file stays unchanged.
     fn shorten(&self) {
         let Ok(text) = self.text() else { return };
         let imports = imports(&text);
@@ -191,19 +191,19 @@ impl Journal {
 /// An import that can be undone.
 #[derive(Debug)]
 pub struct PastImport {
-    /// When it began, as a text.
+    /// The time when it began, as a text.
     pub began: String,
     lines: Vec<Line>,
 }
 
-/// What became of one conversation of an import that is undone.
+/// The outcome of undoing an import for one conversation.
 #[derive(Debug)]
 pub struct UndoneImport {
     /// The conversation.
     pub id: ConversationId,
-    /// The file that it came from.
+    /// The file from which it came.
     pub path: String,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: UndoOutcome,
     /// The entries of a conversation that was deleted.
     pub entries: Vec<Entry>,
@@ -222,34 +222,34 @@ impl UndoneImport {
     }
 }
 
-/// What became of a conversation when its import was undone.
+/// What happened to a conversation when its import was undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoOutcome {
-    /// It had come with the import, and was deleted.
+    /// The import had created it, and it was deleted.
     Deleted,
-    /// It is what it was before the import.
+    /// It has its former head again.
     Restored,
-    /// It was not in the store any more.
+    /// The store no longer had it.
     Missing,
-    /// It was kept: more was said in it since.
+    /// It was kept, because entries were added since.
     WentOn,
-    /// It was kept: the file that it came from does not exist any more.
+    /// It was kept, because its source file no longer exists.
     SourceGone,
 }
 
-impl From<TakenBack> for UndoOutcome {
-    fn from(outcome: TakenBack) -> Self {
+impl From<TakeBackOutcome> for UndoOutcome {
+    fn from(outcome: TakeBackOutcome) -> Self {
         match outcome {
-            TakenBack::Deleted => Self::Deleted,
-            TakenBack::Restored => Self::Restored,
-            TakenBack::Missing => Self::Missing,
-            TakenBack::WentOn => Self::WentOn,
+            TakeBackOutcome::Deleted => Self::Deleted,
+            TakeBackOutcome::Restored => Self::Restored,
+            TakeBackOutcome::Missing => Self::Missing,
+            TakeBackOutcome::WentOn => Self::WentOn,
         }
     }
 }
 
 impl UndoOutcome {
-    /// Describes it.
+    /// The outcome in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -268,7 +268,7 @@ impl UndoOutcome {
     }
 }
 
-/// Whether conversations were imported from a server, which still has them as far as we know.
+/// Whether a source is a server, which presumably still has the conversations.
 fn is_address(source: &str) -> bool {
     source.parse().is_ok_and(|source| matches!(source, Location::Postgres(_)))
 }
@@ -280,12 +280,12 @@ struct Line {
     store: String,
     id: ConversationId,
     path: String,
-    /// None once it was taken back, or could not be.
+    /// `None` for a line that records that the change was undone, or could not be.
     growth: Option<Growth>,
 }
 
 impl Line {
-    /// Whether the import added a conversation, and can be repeated.
+    /// Whether the import added the conversation, so that it can be repeated.
     fn is_added(&self) -> bool {
         let is_there = is_address(&self.path) || Path::new(&self.path).exists();
         is_there && self.growth.is_some_and(|growth| growth.before.is_none())
@@ -339,7 +339,7 @@ fn tail_of(value: Value<'_>) -> Option<Tail> {
     })
 }
 
-/// The imports that can be taken back, oldest first: what each did to each conversation, all in all.
+/// The imports that can be undone, oldest first, with the total change of each conversation.
 fn imports(text: &str) -> Vec<(String, Vec<Line>)> {
     let mut imports: Vec<(String, BTreeMap<ConversationId, Line>)> = Vec::new();
     for line in text.lines().filter_map(Line::from_json) {
@@ -351,7 +351,7 @@ fn imports(text: &str) -> Vec<(String, Vec<Line>)> {
         let lines = &mut imports[place].1;
         match (line.growth, lines.get_mut(&line.id)) {
             (None, _) => drop(lines.remove(&line.id)),
-            // It grew twice in one import that goes on.
+            // The conversation grew twice in one import.
             (Some(growth), Some(first)) => {
                 let before = first.growth.and_then(|first| first.before);
                 first.growth = Some(Growth { before, ..growth });
@@ -376,7 +376,7 @@ mod tests {
         }
     }
 
-    /// Several changes of one import are one change, and what was taken back is not there any more.
+    /// Several changes by one import are one change, and undone changes are gone.
     #[test]
     fn lines_add_up() {
         let line = |import: &str, name: &str, growth| Line {

@@ -1,7 +1,7 @@
-//! Importing other agents' sessions into a store. The files are only read.
+//! Imports other agents' sessions into a store. Their files are only read.
 //!
-//! An [`Importer`] reads files and stores what is new in them, and reports each step to its caller. `journal.rs` remembers what each
-//! import did, so that it can be undone; `watch.rs` finds the files that changed since.
+//! An [`Importer`] reads files, stores their new entries, and reports each step to its caller. `journal.rs` records the changes of
+//! each import, so that it can be undone; `watch.rs` finds the files that changed since.
 //!
 //! ```
 //! use rejoin::{
@@ -57,50 +57,50 @@ use crate::{
     source::{self, HistoryError, Open, Unread},
 };
 
-/// What happened to one file or one conversation of an import.
+/// The outcome for one file or one conversation of an import.
 #[derive(Debug)]
 pub enum ImportStep<'i> {
     /// A file gave no conversation.
     Unread {
         /// The file.
         candidate: &'i Candidate,
-        /// Why.
+        /// The reason.
         why: &'i Unread,
     },
-    /// A conversation is in the store, whether it was before or not.
+    /// A conversation is in the store; it may have been there before.
     Stored {
         /// The file, or the address of the database, without secrets.
         path: &'i str,
         /// The conversation, with the findings of its reader.
         session: &'i Session,
-        /// What was added.
+        /// The entries that were added.
         imported: Imported,
     },
-    /// A conversation could not be stored. The others can.
+    /// A conversation could not be stored. The import continues with the others.
     Failed {
         /// The file, or the address of the database, without secrets.
         path: &'i str,
         /// The conversation, with the findings of its reader.
         session: &'i Session,
-        /// Why.
+        /// The reason.
         why: EngineError,
     },
-    /// The journal cannot be written, so this import cannot be undone. The import goes on, and this is reported once.
+    /// The journal cannot be written, so this import cannot be undone. The import continues, and this is reported only once.
     NotRemembered(JournalError),
 }
 
-/// What an import did, in numbers.
+/// The numbers of an import.
 #[derive(Debug, Default, Clone)]
 pub struct ImportCounts {
     /// Conversations that were read.
     pub read: usize,
     /// Conversations that were not in the store before.
     pub new: usize,
-    /// Conversations that were in the store and have grown.
+    /// Conversations that were in the store and got new entries.
     pub grown: usize,
     /// Files that should be sessions and cannot be read. See [`Candidate::is_expected`].
     pub unreadable: usize,
-    /// Every file that gave no conversation, by the reason: how many, and the first of them.
+    /// All files without a conversation, by the reason: their number, and the first of them.
     pub skipped: BTreeMap<&'static str, (u64, PathBuf)>,
     /// Conversations that could not be stored.
     pub failed: usize,
@@ -113,24 +113,24 @@ impl ImportCounts {
         *count += 1;
     }
 
-    /// Conversations of which the store had everything.
+    /// Conversations that added nothing to the store.
     #[must_use]
     pub fn unchanged(&self) -> usize {
         self.read - self.new - self.grown - self.failed
     }
 }
 
-/// Reads files and databases, and stores what is new in them.
+/// Reads files and databases, and stores their new entries.
 pub struct Importer<'s> {
     writer: Writer<'s>,
     journal: Journal,
     wanted: LookFor,
     open: Open,
-    /// The format of the files, if it is known; otherwise their content tells.
+    /// The format of the files; `None` to detect it from their content.
     pub from: Option<&'static Format>,
-    /// What was done so far.
+    /// The counts so far.
     pub counts: ImportCounts,
-    /// Whether it was reported that the journal cannot be written.
+    /// Whether the failure of the journal was already reported.
     is_forgetful: bool,
 }
 
@@ -141,14 +141,14 @@ impl fmt::Debug for Importer<'_> {
 }
 
 impl<'s> Importer<'s> {
-    /// An importer that stores the sessions that are wanted, and opens their files with `open`.
+    /// An importer that stores the wanted sessions, and opens their files with `open`.
     #[must_use]
     pub fn new(writer: Writer<'s>, journal: Journal, wanted: LookFor, open: Open) -> Self {
         let counts = ImportCounts::default();
         Self { writer, journal, wanted, open, from: None, counts, is_forgetful: false }
     }
 
-    /// The sessions that are wanted.
+    /// Selects the sessions to import.
     #[must_use]
     pub fn wanted(&self) -> &LookFor {
         &self.wanted
@@ -157,8 +157,8 @@ impl<'s> Importer<'s> {
     /// Imports the conversations of a file.
     ///
     /// # Errors
-    /// If the store cannot be written, or `each` fails. A file that cannot be read, and a conversation that cannot be stored, are
-    /// steps.
+    /// If the store cannot be written, or `each` fails. A file that cannot be read and a conversation that cannot be stored are
+    /// reported as steps.
     pub fn file<E: From<EngineError>>(
         &mut self,
         candidate: &Candidate,
@@ -167,7 +167,7 @@ impl<'s> Importer<'s> {
         self.file_again(candidate, None, each)
     }
 
-    /// Imports the conversations of a file, with a memory of what the store has of them.
+    /// Imports the conversations of a file, with a memory of their stored entries.
     fn file_again<E: From<EngineError>>(
         &mut self,
         candidate: &Candidate,
@@ -245,7 +245,7 @@ impl<'s> Importer<'s> {
                 }
                 each(ImportStep::Stored { path, session, imported })
             }
-            // Nothing more can be saved: the caller should know at once.
+            // No further conversation can be saved either, so stop at once.
             Err(EngineError::Store(why)) if why.is_unwritable() => Err(EngineError::Store(why).into()),
             Err(why) => {
                 self.counts.failed += 1;
@@ -254,10 +254,10 @@ impl<'s> Importer<'s> {
         }
     }
 
-    /// A file of rejoin's own entries: they go in as they are, hashes included.
+    /// A file of rejoin's own entries, which are stored unchanged, including their hashes.
     fn own_record(&self, path: &str) -> Result<Imported, EngineError> {
         let failed = |why| StoreError::Io { what: format!("opening {path}"), why };
-        // It was read once already, to see what it is.
+        // It was already read once to detect its format.
         if !Path::new(path).is_file() {
             let why = io::Error::other("a pipe cannot be read twice; save it in a file first");
             return Err(failed(why).into());

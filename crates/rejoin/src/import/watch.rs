@@ -1,11 +1,11 @@
-//! Importing what changes, as it changes.
+//! Imports files whenever they change.
 //!
-//! The files are looked at again and again: their names, sizes and times. That works on every file system, and looking at ten
-//! thousand files takes some hundredths of a second. The more there is to look at, the longer is the pause.
+//! The files are polled: their names, sizes and times. That works on every file system, and polling ten thousand files takes some
+//! hundredths of a second. The longer a poll takes, the longer is the pause after it.
 //!
-//! A file that changed is read whole, and compared with a memory of what the store has of it. Then it rests for `REST` times as long
-//! as that took, and everything that is written meanwhile is imported together. So watching a file takes at most a fixed share of the
-//! time, however large it is and however often it changes. Other files do not wait while it rests.
+//! A changed file is read completely, and compared with a memory of its stored entries. Then it rests for `REST` times as long as
+//! that took, and everything that is written meanwhile is imported together. So watching a file takes at most a fixed share of the
+//! time, however large it is and however often it changes. Other files do not wait meanwhile.
 
 use std::{
     collections::HashMap,
@@ -19,31 +19,31 @@ use rejoin_engine::{EngineError, ImportMemory};
 use super::{ImportStep, Importer};
 use crate::places::Candidate;
 
-/// The shortest pause between two looks.
+/// The shortest pause between two polls.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How many times as long as a look, or as the import of a file, the pause after it is: each takes a fifth of the time at most.
+/// How many times as long as a poll, or as the import of a file, the pause after it is. Either takes at most a fifth of the time.
 const REST: u32 = 4;
 
-/// How long a file that could not be stored is left alone.
+/// How long to wait before retrying a file that could not be stored.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The files that were imported, and what they looked like then.
+/// The files that were imported, with their state at that time.
 #[derive(Debug, Default)]
 pub struct Watch {
     files: HashMap<PathBuf, Seen>,
-    /// What the store has of the files that changed last.
+    /// The stored entries of the files that changed last.
     memory: ImportMemory,
 }
 
 #[derive(Debug)]
 struct Seen {
     trace: Trace,
-    /// When it may be imported again.
+    /// The earliest time of the next import.
     not_before: Instant,
 }
 
-/// What changes when a file does: sizes and times, of a database's log as well, and of every file in a folder.
+/// The values that change when a file does: sizes and times, including those of a database's log, and of every file in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Trace(Vec<(u64, Option<SystemTime>)>);
 
@@ -76,14 +76,14 @@ impl Trace {
 }
 
 impl Watch {
-    /// Whether a file is new or has changed, and may be imported now.
+    /// Whether a file is new or changed, and may be imported now.
     fn is_due(&self, path: &Path, now: Instant) -> bool {
         let Some(seen) = self.files.get(path) else { return true };
         seen.not_before <= now && Trace::of(path) != seen.trace
     }
 
-    /// Imports the files that are new or have changed, and returns how long to pause before the next look. `goes_on` is asked
-    /// before each file.
+    /// Imports the files that are new or changed, and returns the pause before the next poll. `goes_on` is asked before each file
+    /// whether to continue.
     ///
     /// # Errors
     /// If the store cannot be written, or `each` fails.
@@ -109,11 +109,11 @@ impl Watch {
                 importing += due.elapsed();
             }
         }
-        // Each file that was imported rests by itself.
+        // Each imported file rests separately.
         Ok(PAUSE.max(begun.elapsed().saturating_sub(importing) * REST))
     }
 
-    /// Imports a file and remembers what it looked like.
+    /// Imports a file and remembers its state.
     ///
     /// # Errors
     /// If the store cannot be written, or `each` fails.
@@ -126,7 +126,7 @@ impl Watch {
         self.note(importer, candidate, |importer| importer.file(candidate, each))
     }
 
-    /// Remembers what a file looked like when it was imported, and how long that took.
+    /// Remembers the state of a file at its import, and how long the import took.
     fn note<'i, E>(
         &mut self,
         importer: &mut Importer<'i>,
@@ -135,14 +135,14 @@ impl Watch {
     ) -> Result<(), E> {
         let (begun, failed) = (Instant::now(), importer.counts.failed);
         let is_new = !self.files.contains_key(&candidate.path);
-        // Taken before it is read: what is written meanwhile is a change.
+        // Take the state before reading, so that later writes count as a change.
         let trace = Trace::of(&candidate.path);
         import(importer)?;
         let seen = if importer.counts.failed > failed {
-            // Perhaps another process writes to the conversation just now.
+            // Another process may be writing to the conversation right now.
             Seen { trace: Trace::default(), not_before: Instant::now() + AGAIN }
         } else {
-            // The first time, everything in it was new, and the next change need not wait.
+            // The first import had to read everything, so the next change need not wait.
             let ended = Instant::now();
             Seen { trace, not_before: if is_new { ended } else { rested(begun, ended) } }
         };
@@ -151,7 +151,7 @@ impl Watch {
     }
 }
 
-/// When a file may be imported again whose import took from one time to another.
+/// The time at which a file may be imported again, if its import took from `begun` to `ended`.
 fn rested(begun: Instant, ended: Instant) -> Instant {
     ended + (ended - begun) * REST
 }
@@ -168,7 +168,7 @@ mod tests {
         source,
     };
 
-    /// A line that is appended costs no entry that is read from the store, and a file that has not changed is not read at all.
+    /// After an appended line, no stored entry is read again, and an unchanged file is not read at all.
     #[test]
     fn only_what_changed_is_imported_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ mod tests {
             fs::write(&growing, &text).unwrap();
             assert_eq!(look(&mut watch), [(false, 0)], "{number}");
             assert_eq!(look(&mut watch), [], "{number}");
-            // As if it had rested.
+            // Pretend that the file has rested.
             watch.files.values_mut().for_each(|seen| seen.not_before = Instant::now());
         }
     }

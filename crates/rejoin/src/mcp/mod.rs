@@ -16,8 +16,14 @@
 //! ```
 //! A program that starts servers begins its `main` with [`sandbox::init`](crate::sandbox::init).
 
+mod entry;
+mod given;
 mod serve;
 
+pub use entry::{ServerSettings, Variables};
+pub use given::{
+    GivenServer, McpProject, ProjectFileError, ServerFault, ServerOrigin, UnusableProject, given,
+};
 pub use rejoin_engine::mcp::{
     McpEntry, McpPhase, McpServerState, McpServers, McpToolState, McpTransport, START_TIME, is_server_name,
 };

@@ -1,6 +1,6 @@
-//! The history as an MCP server: other agents search, list, read and check conversations. Nothing is ever written.
+//! The history as an MCP server: other agents search, list, read and check conversations. It never writes.
 //!
-//! The store is opened for reading at each call, so that a server that runs for days sees what was added, and holds nothing open.
+//! The store is opened for reading at each call, so a server that runs for days sees new conversations and keeps no file open.
 
 use std::{borrow::Cow, ops::ControlFlow, sync::Arc};
 
@@ -22,25 +22,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{Dialect, check, history, list, shape};
 
-/// How many conversations or hits are returned unless a call asks for another number, and the most that it can ask for.
+/// How many conversations or hits are returned by default, and at most.
 const FEW: (usize, usize) = (20, 200);
 
-/// How many messages are returned at once unless a call asks for another number, and the most that it can ask for.
+/// How many messages are returned at once by default, and at most.
 const MESSAGES: (usize, usize) = (50, 500);
 
-/// The longest result, in bytes. A model would not read more; the rest can be asked for.
+/// The longest result, in bytes. A model would not read more, and it can request the rest.
 const LONGEST: usize = 256 * 1024;
 
-/// Why serving ended before the client was done.
+/// Why serving ended before the client closed the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct McpServeError(String);
 
-/// Serves the conversations of a store to one client, until it closes its end. Conversations outside the scope do not exist for the client;
-/// [`ScopeFilter::OPEN`] admits all.
+/// Serves the conversations of a store to one client, until the client closes its end. Conversations outside the scope do not exist
+/// for the client; [`ScopeFilter::OPEN`] admits all.
 ///
 /// # Errors
-/// If the client does not begin as the protocol demands.
+/// If the client does not begin as the protocol requires.
 pub async fn serve(
     location: Location,
     scope: ScopeFilter,
@@ -58,8 +58,8 @@ struct HistoryServer {
     scope: ScopeFilter,
 }
 
-/// A tool of the server: its name, what it does, and its arguments.
-struct Offered {
+/// A tool of the server: its name, its description, and its arguments.
+struct ServerTool {
     name: &'static str,
     about: &'static str,
     properties: fn() -> Value,
@@ -67,8 +67,8 @@ struct Offered {
     run: fn(&dyn Store, &Arguments) -> Result<String, String>,
 }
 
-const OFFERED: &[Offered] = &[
-    Offered {
+const TOOLS: &[ServerTool] = &[
+    ServerTool {
         name: "search",
         about: "Finds messages by words in all stored conversations of every agent, or in one of them. Returns one JSON object per line.",
         properties: || {
@@ -81,7 +81,7 @@ const OFFERED: &[Offered] = &[
         required: &["query"],
         run: search,
     },
-    Offered {
+    ServerTool {
         name: "list",
         about: "Lists stored conversations, newest first: id, title, provider, model, folder, state and times. Returns one JSON object \
                 per line.",
@@ -96,7 +96,7 @@ const OFFERED: &[Offered] = &[
         required: &[],
         run: list_conversations,
     },
-    Offered {
+    ServerTool {
         name: "read",
         about: "Reads messages of a conversation, in order and under their numbers: the last ones, or those from a number on. Returns \
                 one JSON object per line.",
@@ -110,7 +110,7 @@ const OFFERED: &[Offered] = &[
         required: &["conversation"],
         run: read,
     },
-    Offered {
+    ServerTool {
         name: "check",
         about: "Says whether a conversation is sound and could be resumed, and what is wrong with it: calls without results, damage, what \
                 a provider would refuse. Returns JSON.",
@@ -123,7 +123,7 @@ const OFFERED: &[Offered] = &[
         required: &["conversation"],
         run: check_conversation,
     },
-    Offered {
+    ServerTool {
         name: "recall",
         about: "Finds the messages of one conversation that say most about something, with the text around the words; or returns one message \
                 in full by its number.",
@@ -132,6 +132,7 @@ const OFFERED: &[Offered] = &[
                 "conversation": conversation("the one to look in"),
                 "query": {"type": "string", "description": "words to look for"},
                 "message": {"type": "integer", "minimum": 0, "description": "number of a message to return in full"},
+                "from": {"type": "integer", "minimum": 0, "description": "byte of that message to begin at, to read on in a long one"},
             })
         },
         required: &["conversation"],
@@ -147,7 +148,7 @@ fn number(what: &str, (usual, most): (usize, usize)) -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": most, "description": format!("{what} (default: {usual})")})
 }
 
-impl Offered {
+impl ServerTool {
     fn tool(&self) -> Tool {
         let schema = json!({
             "type": "object",
@@ -181,7 +182,7 @@ impl ServerHandler for HistoryServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(OFFERED.iter().map(Offered::tool).collect()))
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(ServerTool::tool).collect()))
     }
 
     async fn call_tool(
@@ -189,14 +190,14 @@ impl ServerHandler for HistoryServer {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(offered) = OFFERED.iter().find(|offered| offered.name == request.name) else {
-            let names: Vec<&str> = OFFERED.iter().map(|offered| offered.name).collect();
+        let Some(offered) = TOOLS.iter().find(|offered| offered.name == request.name) else {
+            let names: Vec<&str> = TOOLS.iter().map(|offered| offered.name).collect();
             let why = format!("there is no such tool; there are: {}", names.join(", "));
             return Err(ErrorData::invalid_params(why, None));
         };
         let (location, scope) = (self.location.clone(), self.scope.clone());
         let arguments = Arguments(request.arguments.unwrap_or_default());
-        // A store blocks, and a large one for some time.
+        // A store blocks, and a large one blocks for some time.
         let called = tokio::task::spawn_blocking(move || call(&location, &scope, offered, &arguments)).await;
         let called = called.unwrap_or_else(|why| Err(format!("the call failed: {why}")));
         let result = match called {
@@ -210,7 +211,7 @@ impl ServerHandler for HistoryServer {
 fn call(
     location: &Location,
     scope: &ScopeFilter,
-    offered: &Offered,
+    offered: &ServerTool,
     arguments: &Arguments,
 ) -> Result<String, String> {
     let known = (offered.properties)();
@@ -233,7 +234,7 @@ impl Arguments {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
-            Some(_) => Err(format!("`{name}` must be a text that is not empty")),
+            Some(_) => Err(format!("`{name}` must be a non-empty string")),
         }
     }
 
@@ -251,7 +252,7 @@ impl Arguments {
         Ok(self.number("limit")?.unwrap_or(usual).clamp(1, most))
     }
 
-    /// The conversation that is named.
+    /// The conversation that the arguments name.
     fn conversation(&self, store: &dyn Store) -> Result<Option<crate::ConversationId>, String> {
         let Some(given) = self.text("conversation")? else { return Ok(None) };
         resolve(store, given, None).map(Some).map_err(|why| why.to_string())
@@ -346,12 +347,13 @@ fn recall(store: &dyn Store, arguments: &Arguments) -> Result<String, String> {
     let id = arguments.needed(store)?;
     let recorded =
         rejoin_engine::read(store, id, Mode::Recover).map_err(|why: EngineError| why.to_string())?;
-    let output = recalled_from(&recorded.entries, &Value::Object(arguments.0.clone()).to_string());
+    let arguments = Value::Object(arguments.0.clone()).to_string();
+    let output = recalled_from(&recorded.entries, &arguments, LONGEST);
     let text = joined([output.text], "", "this is the beginning of a longer text");
     if output.is_error { Err(text) } else { Ok(text) }
 }
 
-/// Lines up to the longest result, with a note about what is left out.
+/// Joins lines up to the longest result, with a note about the lines left out.
 fn joined<'a>(lines: impl IntoIterator<Item = impl Into<Cow<'a, str>>>, none: &str, hint: &str) -> String {
     let mut text = String::new();
     for line in lines {

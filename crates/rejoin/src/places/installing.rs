@@ -1,4 +1,4 @@
-//! Giving a session to an agent: the file or rows in its place, and the command that goes on with it.
+//! Gives a session to an agent: the file or rows in the agent's own place, and the command that resumes it.
 
 use std::{
     borrow::Cow,
@@ -18,10 +18,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{AgentPlace, Machine};
 
-/// How many ids are tried before it is given up: each is taken only if there is a copy under it already.
+/// How many ids are tried. An id is taken only if a copy already has it.
 const ATTEMPTS: usize = 1000;
 
-/// Says where a session goes, below the agent's main folder.
+/// Returns the place of a session, below the agent's main folder.
 pub type Installs = fn(&NewSession, &Path) -> Installed;
 
 /// A session to be installed for an agent.
@@ -31,7 +31,7 @@ pub struct NewSession {
     pub id: String,
     /// When it began.
     pub began: Timestamp,
-    /// The folder that the session works in.
+    /// The session's working folder.
     pub directory: PathBuf,
 }
 
@@ -40,33 +40,33 @@ impl NewSession {
         self.directory.to_string_lossy()
     }
 
-    /// A command that has to run in the session's folder.
+    /// A command that must run in the session's folder.
     fn there(&self, command: &str) -> String {
         format!("cd {} && {command}", quoted(&self.directory()))
     }
 }
 
-/// Where a session is put, and what goes on with it.
+/// The place of a session, and the command that resumes it.
 #[derive(Debug)]
 pub struct Installed {
-    /// The file, or the database that rows are added to.
+    /// The file, or the database to which rows are added.
     pub path: PathBuf,
     /// The command that resumes the session, for a shell.
     pub command: String,
 }
 
-/// How a session is made for an agent.
+/// The options for making a session for an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct InstallOptions<'o> {
-    /// The model that the session names, if not its own.
+    /// The model that the session names; `None` for its own.
     pub model: Option<&'o str>,
-    /// What happens to broken states.
+    /// How broken states are repaired.
     pub on_broken: OnBroken,
-    /// The time, for sessions that have none.
+    /// The current time, for sessions without times.
     pub now: Timestamp,
-    /// The folder to work in, for sessions whose own is not on this machine.
+    /// The working folder for sessions whose own folder is not on this machine.
     pub directory: &'o Path,
-    /// Where the agent keeps its sessions.
+    /// The machine, with the places of agents' sessions.
     pub machine: &'o Machine,
 }
 
@@ -74,9 +74,9 @@ pub struct InstallOptions<'o> {
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// rejoin cannot give sessions to that agent.
-    #[error("{0} takes no sessions")]
+    #[error("rejoin cannot install sessions for {0}")]
     TakesNone(&'static str),
-    /// The agent's folder is in the home folder, and there is none.
+    /// The agent keeps its sessions in the home folder, and there is no home folder.
     #[error("the folder of {0} is not known, because there is no home folder")]
     NoHome(&'static str),
     /// There is no free id left.
@@ -88,29 +88,29 @@ pub enum InstallError {
     /// The file cannot be written.
     #[error("{0}")]
     Write(#[from] io::Error),
-    /// The agent's database does not take the rows.
+    /// The agent's database does not accept the rows.
     #[error(transparent)]
     Rows(#[from] RowsError),
 }
 
-/// A session that was made for an agent and is not yet in its place.
+/// A session that was made for an agent but not yet written.
 #[derive(Debug)]
 pub struct AgentCopy {
     /// The agent.
     pub agent: &'static AgentPlace,
     /// Its main folder, which need not exist.
     pub home: PathBuf,
-    /// The session as the agent will know it.
+    /// The session in the form that the agent will see.
     pub new: NewSession,
-    /// Where it goes.
+    /// Its place.
     pub installed: Installed,
 }
 
 impl AgentCopy {
-    /// Makes a session for an agent, under an id that the agent does not know yet. Nothing is written.
+    /// Makes a session for an agent, under an id that the agent does not use yet. Nothing is written.
     ///
     /// # Errors
-    /// If the agent takes no sessions, its place is not known, or the session cannot be written in its format.
+    /// If the agent takes no sessions, its folder is not known, or the session cannot be written in its format.
     pub fn make(
         session: &Session,
         agent: &'static AgentPlace,
@@ -139,10 +139,10 @@ impl AgentCopy {
         Err(InstallError::TooManyCopies(agent.name))
     }
 
-    /// Writes the session where its agent finds it. A file that exists is never overwritten.
+    /// Writes the session to the place where its agent finds it. An existing file is never overwritten.
     ///
     /// # Errors
-    /// If it cannot be written; then nothing was changed.
+    /// If it cannot be written. In that case nothing was changed.
     pub fn put(&self, content: &FileContent) -> Result<(), InstallError> {
         let path = &self.installed.path;
         match content {
@@ -162,7 +162,7 @@ fn folder_of(path: &Path) -> PrivateFolder {
     PrivateFolder::new(path.parent().unwrap_or(Path::new("")))
 }
 
-/// Adds a conversation to the database of an agent, which may not exist yet.
+/// Adds a conversation to the database of an agent, which is created if it does not exist.
 fn add(rows: &Rows, path: &Path) -> Result<(), RowsError> {
     if path.exists() {
         return rows.add_to(path);
@@ -171,7 +171,7 @@ fn add(rows: &Rows, path: &Path) -> Result<(), RowsError> {
     rows.save_new(path)
 }
 
-/// The session under another id for each attempt: the ids in the file derive from it.
+/// The session under a different id for each attempt, because the ids in the file derive from it.
 fn renamed(session: &Session, attempt: usize) -> Cow<'_, Session> {
     if attempt == 0 {
         return Cow::Borrowed(session);
@@ -180,9 +180,9 @@ fn renamed(session: &Session, attempt: usize) -> Cow<'_, Session> {
     Cow::Owned(Session { id, ..session.clone() })
 }
 
-/// What a written session says of itself: in the first line of its file or, if that is one document, at its beginning.
+/// The session's id, time and folder, read from the first line of its file or, if the file is one document, from its beginning.
 fn described(content: &FileContent, session: &Session, options: &InstallOptions<'_>) -> NewSession {
-    // A folder of another machine cannot be gone to.
+    // A folder of another machine does not exist here, so use the given one.
     let directory = session.directory().map(PathBuf::from).filter(|directory| directory.is_dir());
     let directory = directory.unwrap_or_else(|| options.directory.to_owned());
     let directory = directory.canonicalize().unwrap_or(directory);
@@ -209,7 +209,7 @@ fn described(content: &FileContent, session: &Session, options: &InstallOptions<
 }
 
 pub fn codex(new: &NewSession, home: &Path) -> Installed {
-    // Codex lists only what lies in the folder of a day.
+    // Codex lists only sessions in a folder of their day.
     let place = new.began.strftime("sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S").to_string();
     let path = home.join(format!("{place}-{}.jsonl", new.id));
     Installed { path, command: format!("codex resume {}", new.id) }
@@ -228,7 +228,7 @@ pub fn cody(new: &NewSession, home: &Path) -> Installed {
 
 pub fn gemini_cli(new: &NewSession, home: &Path) -> Installed {
     let directory = new.directory();
-    // A folder that Gemini CLI knows has a short name; it also looks under the hash of the path.
+    // Gemini CLI has short names for folders that it knows; it also looks under the hash of the path.
     let project = registered(home, &directory).unwrap_or_else(|| {
         Sha256::digest(directory.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     });
@@ -248,16 +248,16 @@ pub fn pi(new: &NewSession, home: &Path) -> Installed {
 }
 
 pub fn opencode(new: &NewSession, home: &Path) -> Installed {
-    // opencode keeps sessions in its database and takes others in by itself.
+    // opencode keeps its sessions in a database and imports others itself.
     let path = home.join(format!("imported/{}.json", new.id));
     let file = quoted(&path.to_string_lossy());
     let command = new.there(&format!("opencode import {file} && opencode --session {}", new.id));
     Installed { path, command }
 }
 
-/// These three keep all conversations in one database.
+/// These three agents keep all conversations in one database.
 pub fn xzatoma(new: &NewSession, home: &Path) -> Installed {
-    // A variable names the file itself.
+    // The variable names the file itself.
     let path = if home.extension().is_some() { home.to_owned() } else { home.join("history.db") };
     Installed { path, command: format!("xzatoma chat --resume {}", new.id) }
 }
@@ -271,18 +271,18 @@ pub fn llm(new: &NewSession, home: &Path) -> Installed {
     Installed { path: home.join("logs.db"), command: format!("llm chat --cid {}", new.id) }
 }
 
-/// The short name that Gemini CLI gave a folder.
+/// The short name that Gemini CLI uses for a folder.
 fn registered(home: &Path, directory: &str) -> Option<String> {
     let text = fs::read_to_string(home.join("projects.json")).ok()?;
     let doc = Doc::parse(&text).ok()?;
     let name = doc.root()?.get("projects")?.get(directory)?.as_str()?.into_owned();
-    // It becomes part of a path.
+    // The name becomes part of a path, so accept only safe ones.
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     (!name.starts_with('.') && !name.is_empty() && name.chars().all(plain)).then_some(name)
 }
 
-/// The name that Claude Code gives the folder of a project: its path, with a dash for everything but letters and digits.
-/// Claude Code shortens longer names by other rules, but finds a session by its id in any folder.
+/// The name that Claude Code gives the folder of a project: its path, with a dash for everything except letters and digits. Claude
+/// Code shortens longer names by other rules, but finds a session by its id in any folder.
 fn project_name(directory: &str) -> String {
     const LONGEST: usize = 200;
     let legal = |unit: u16| match u8::try_from(unit) {
@@ -292,7 +292,7 @@ fn project_name(directory: &str) -> String {
     directory.encode_utf16().map(legal).take(LONGEST).collect()
 }
 
-/// A word that a shell takes as it is: in quotes, if it needs them.
+/// A word, quoted if needed, so that a shell does not change it.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);

@@ -1,4 +1,4 @@
-//! Finding sessions: where agents keep theirs, and what lies in given folders. Nothing here looks at the environment: the caller
+//! Finds sessions: in the places where agents keep them, and in given folders. It does not read the environment: the caller
 //! describes the [`Machine`].
 //!
 //! ```
@@ -37,17 +37,17 @@ use crate::{
 /// An agent whose sessions are looked for.
 #[derive(Debug)]
 pub struct AgentPlace {
-    /// What people call it.
+    /// The name that people use.
     pub name: &'static str,
     /// The format of its sessions, which also names the agent in arguments and settings.
     pub format: &'static str,
-    /// Where it keeps them.
+    /// The places of its sessions.
     spots: &'static [Spot],
-    /// How it is given a session, if rejoin can do that.
+    /// How rejoin gives it a session; `None` if it cannot.
     pub installs: Option<Installs>,
 }
 
-/// One place of an agent's sessions. `table.rs` says what roots and patterns mean.
+/// One place of an agent's sessions. `table.rs` explains roots and patterns.
 #[derive(Debug)]
 struct Spot {
     systems: &'static [System],
@@ -63,7 +63,7 @@ enum System {
 }
 
 impl System {
-    /// The one that this is. Other systems keep to the conventions of Linux.
+    /// The current system. Systems other than these follow the conventions of Linux.
     const HERE: Self = if cfg!(windows) {
         Self::Windows
     } else if cfg!(target_os = "macos") {
@@ -73,7 +73,7 @@ impl System {
     };
 }
 
-/// What the places of agents depend on: the system, the folders of a user, and some variables of the environment.
+/// Everything that the places of agents depend on: the system, the folders of a user, and some environment variables.
 #[derive(Debug, Clone)]
 pub struct Machine {
     system: System,
@@ -82,12 +82,13 @@ pub struct Machine {
     variables: BTreeMap<&'static str, PathBuf>,
 }
 
-/// Variables for the system's folders for data and settings. Those of agents are in the table.
+/// The variables for the system's folders for data and settings. Those of agents are in the table.
 const OF_SYSTEMS: [&str; 3] = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "APPDATA"];
 
 impl Machine {
-    /// Describes this system for a user: the home folder, the folder to work in, in which some agents keep their sessions, and how
-    /// to look up a variable of the environment. Only variables that places depend on are looked up. An empty one is not set.
+    /// Describes this system for a user: the home folder, the working folder (in which some agents keep their sessions), and a
+    /// function that looks up an environment variable. Only variables that places depend on are looked up. An empty one counts as
+    /// not set.
     pub fn new(home: Option<PathBuf>, folder: PathBuf, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         Self::of(System::HERE, home, folder, variable)
     }
@@ -134,7 +135,7 @@ impl Machine {
         self.variables.get(name).cloned()
     }
 
-    /// The roots of an agent's spots that are there on this system, each with its patterns.
+    /// The roots of an agent's spots on this system, each with its patterns.
     fn spots(&self, agent: &AgentPlace) -> impl Iterator<Item = (PathBuf, &'static [&'static str])> {
         let here = agent.spots.iter().filter(|spot| spot.systems.contains(&self.system));
         here.filter_map(|spot| Some((spot.roots.iter().find_map(|root| self.resolve(root))?, spot.patterns)))
@@ -142,19 +143,19 @@ impl Machine {
 }
 
 impl AgentPlace {
-    /// The agent whose sessions have that format.
+    /// The agent whose sessions have this format.
     #[must_use]
     pub fn of(format: &str) -> Option<&'static Self> {
         AGENTS.iter().find(|agent| agent.format == format)
     }
 
-    /// Its main folder, whether it exists or not.
+    /// Its main folder, which need not exist.
     #[must_use]
     pub fn home(&self, machine: &Machine) -> Option<PathBuf> {
         machine.spots(self).next().map(|(root, _)| root)
     }
 
-    /// The folders and files that are looked at, whether they exist or not.
+    /// The folders and files that are searched, which need not exist.
     #[must_use]
     pub fn looked_at(&self, machine: &Machine) -> Vec<PathBuf> {
         let mut places: Vec<PathBuf> = Vec::new();
@@ -170,7 +171,7 @@ impl AgentPlace {
         places
     }
 
-    /// Its sessions: files, and folders that are read as one.
+    /// Its sessions: files, and folders that are read as a whole.
     fn sessions(&self, machine: &Machine) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for (root, patterns) in machine.spots(self) {
@@ -179,7 +180,7 @@ impl AgentPlace {
         found
     }
 
-    /// Whether a file of it has that id in its name, or the beginning of it: some agents shorten ids there.
+    /// Whether one of its files has this id in its name, or the beginning of the id: some agents shorten ids there.
     fn has(&self, id: &str, machine: &Machine) -> bool {
         let short = id.get(..8).unwrap_or(id);
         let named =
@@ -188,32 +189,32 @@ impl AgentPlace {
     }
 }
 
-/// Whose sessions are looked for, and which of them.
+/// The agents whose sessions are looked for, and which of the sessions.
 #[derive(Debug, Default, Clone)]
 pub struct LookFor {
-    /// The agents in whose places sessions are looked for.
+    /// The agents whose own places are searched.
     pub agents: Vec<&'static AgentPlace>,
-    /// More folders with sessions of agents.
+    /// Additional folders with sessions of agents.
     pub folders: Vec<(&'static AgentPlace, PathBuf)>,
-    /// Only what was changed since then.
+    /// Only sessions that were changed since this time.
     pub since: Option<Timestamp>,
 }
 
 impl LookFor {
-    /// Keeps the sessions that are wanted of a file that was changed recently enough. The only one of a file was changed with it. Of
-    /// several, as in a database, those with a recent message are; a message need not have a time.
+    /// Keeps the sessions of a recently changed file that were themselves changed recently. The only session of a file was changed
+    /// with the file. Of several, as in a database, those with a recent message are kept; a message need not have a time.
     pub fn choose(&self, sessions: &mut Vec<Session>) {
         if let Some(since) = self.since.filter(|_| sessions.len() > 1) {
             sessions.retain(|session| session.newest().is_none_or(|newest| newest >= since));
         }
     }
 
-    /// Whether a file or a folder was changed recently enough. What cannot be told is looked at.
+    /// Whether a file or a folder was changed recently. If that cannot be determined, it counts as changed.
     fn is_recent(&self, path: &Path) -> bool {
         let changed = || path.metadata().ok()?.modified().ok();
-        // A folder is not changed when a file in it is written to, nor is a database while the changes are in its log.
+        // Writing to a file does not change its folder's time, nor does a change of a database while it is only in the log.
         let log = || Path::new(&format!("{}-wal", path.display())).metadata().ok()?.modified().ok();
-        // Before 1970, everything was changed since.
+        // Times before 1970 select everything.
         let since = self.since.map(|since| u64::try_from(since.as_millisecond()).unwrap_or(0));
         let since = since.map(|since| SystemTime::UNIX_EPOCH + Duration::from_millis(since));
         since.is_none_or(|since| {
@@ -223,19 +224,19 @@ impl LookFor {
     }
 }
 
-/// A file to look at, and whose it is.
+/// A file to examine, and its agent.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The file, or the folder that is read as one.
+    /// The file, or the folder that is read as a whole.
     pub path: PathBuf,
-    /// The agent in whose folder it lies.
+    /// The agent in whose folder it is; `None` if it is in none.
     pub agent: Option<&'static AgentPlace>,
-    /// Whether this very file was asked for, so that it should be a session.
+    /// Whether the user named this very file, so that it should be a session.
     pub named: bool,
 }
 
 impl Candidate {
-    /// Its conversations, or why there are none.
+    /// Its conversations, or the reason why there are none.
     ///
     /// # Errors
     /// If no conversation can be read from it.
@@ -245,20 +246,20 @@ impl Candidate {
         }
         let effort = if self.is_expected() { ReadEffort::Full } else { ReadEffort::InPassing };
         let read = |from| Ok(source::read(&self.path, &SourceOptions { from, effort, open })?.sessions?);
-        // What lies in an agent's own folder but looks like nothing is still one of its sessions, a damaged one.
+        // A file in an agent's own folder that looks like no format is still one of its sessions, a damaged one.
         let own = self.agent.and_then(|agent| rejoin_formats::sessions::named(agent.format));
         read(from).or_else(|unread| if own.is_some() { read(own) } else { Err(unread) })
     }
 
-    /// Whether it should be a session: it was asked for, or lies where an agent keeps its sessions. Some file in a folder need not
-    /// be one.
+    /// Whether it should be a session: the user named it, or it is where an agent keeps its sessions. Other files in a folder need
+    /// not be sessions.
     #[must_use]
     pub fn is_expected(&self) -> bool {
         self.agent.is_some() || self.named
     }
 
-    /// Reads it and examines what becomes of its sessions, as [`crate::doctor`] tells. `None` if it holds none that is wanted, and
-    /// need not. `explain` says why one that should be a session cannot be read.
+    /// Reads it and examines its sessions, as [`crate::doctor`] does. `None` if it has no wanted session and need not have one.
+    /// `explain` describes why a file that should be a session cannot be read.
     pub fn examine(
         &self,
         wanted: &LookFor,
@@ -272,7 +273,7 @@ impl Candidate {
         let agent = match &read {
             Ok(sessions) => {
                 let format = sessions.first()?.format;
-                // A checkpoint in an agent's folder may be in the format of its requests.
+                // A checkpoint in an agent's folder may have the format of the agent's requests.
                 AgentPlace::of(format).or(self.agent).map_or(format, |agent| agent.name)
             }
             Err(_) if !self.is_expected() => return None,
@@ -282,30 +283,30 @@ impl Candidate {
     }
 }
 
-/// The files to look at, and the paths that are left out.
+/// The files to examine, and the paths that are left out.
 #[derive(Debug, Default)]
 pub struct Candidates {
     /// The files, those of agents first.
     pub files: Vec<Candidate>,
-    /// Paths that were given and do not exist.
+    /// Given paths that do not exist.
     pub missing: Vec<PathBuf>,
     /// Files in a folder that cannot be sessions, each with the reason.
     pub passed_over: Vec<(PathBuf, &'static str)>,
 }
 
-/// Which files of a folder are looked at.
+/// Which files of a folder are examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FolderFiles {
-    /// Those with the ending of a session.
+    /// Those with a file extension of sessions.
     ByName,
-    /// All of them: their content decides.
+    /// All of them; their content decides.
     All,
 }
 
-/// The endings of files that are mostly sessions, or that may be packed ones.
+/// The extensions of files that are usually sessions, or may be compressed ones.
 const ENDINGS: &[&str] = &["jsonl", "json", "traj", "db", "gz", "zst", "zip", "eval"];
 
-/// Finds the sessions of agents, and the files of the given paths. The content of a file is not looked at.
+/// Finds the sessions of agents, and the files under the given paths. No file is opened.
 #[must_use]
 pub fn candidates(wanted: &LookFor, paths: &[PathBuf], chosen: FolderFiles, machine: &Machine) -> Candidates {
     let likely = |path: &Path| {
@@ -327,7 +328,7 @@ pub fn candidates(wanted: &LookFor, paths: &[PathBuf], chosen: FolderFiles, mach
             found.missing.push(path);
             continue;
         }
-        // What is named and is no folder is read, also a pipe or a device.
+        // A named path that is not a folder is read, even if it is a pipe or a device.
         let named = !path.is_dir();
         let (files, passed_over) = walk(&path);
         found.passed_over.extend(passed_over);
@@ -341,9 +342,9 @@ pub fn candidates(wanted: &LookFor, paths: &[PathBuf], chosen: FolderFiles, mach
     found
 }
 
-/// The files under a path, in order, and what was passed over with the reason. A file is itself. Links to folders are not followed,
-/// so a loop of links has an end. A folder that cannot be read is among the files, so that someone says so. So is a folder whose
-/// files are read together: they are no sessions one by one.
+/// The files under a path, in order, and the skipped ones with the reason. The path of a file gives that file. Links to folders are
+/// not followed, so a loop of links ends. A folder that cannot be read is returned as a file, so that reading it reports the error.
+/// So is a folder whose files are read as a whole, because they are no sessions individually.
 fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
     if !path.is_dir() {
         return (vec![path.to_owned()], Vec::new());
@@ -358,10 +359,10 @@ fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
         for entry in entries.flatten() {
             let path = entry.path();
             let Ok(kind) = entry.file_type() else { continue };
-            // A name that is not text is no name that a format knows.
+            // No format uses names that are not UTF-8.
             let name = entry.file_name().into_string().ok();
             let name = prefix.as_ref().zip(name).map(|(prefix, name)| format!("{prefix}{name}"));
-            // A link is what it points to.
+            // Examine the target of a link.
             let target = if kind.is_symlink() { path.metadata().ok() } else { None };
             match target {
                 _ if kind.is_dir() => folders.push((path, name.map(|name| name + "/"))),
@@ -391,7 +392,7 @@ fn walk(path: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, &'static str)>) {
 mod tests {
     use super::*;
 
-    /// Every format in the table is one that can be read, and every place exists in some form on each system.
+    /// Every format in the table can be read, and every place resolves on each system.
     #[test]
     fn agents_have_places() {
         let readable = rejoin_formats::sessions::FORMATS.iter().filter(|format| format.read.is_some());
@@ -420,7 +421,7 @@ mod tests {
         };
         assert_eq!(place("codex", System::Linux, &|_| None), "/home/me/.codex");
         assert_eq!(place("codex", System::Linux, &set), "/data/codex");
-        // An empty variable is not set.
+        // An empty variable counts as not set.
         assert_eq!(place("cody", System::Linux, &set), "/home/me/.cody");
         assert_eq!(place("goose", System::Linux, &set), "/data/share/goose");
         assert_eq!(place("llm", System::Linux, &|_| None), "/home/me/.config/io.datasette.llm");

@@ -1,4 +1,4 @@
-//! Finding files below a root by a pattern. `table.rs` says what a pattern means.
+//! Finds files below a root by a pattern. `table.rs` explains patterns.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
 
 use crate::source;
 
-/// Finds the files, and the folders that are read as one, that a pattern names. A folder that may not be read is among them, so
-/// that a person learns of it. Links to folders are not followed, so a loop of links has an end.
+/// Finds the files, and the folders that are read as a whole, that match a pattern. A folder that cannot be read is included, so
+/// that the error is reported. Links to folders are not followed, so a loop of links ends.
 pub fn find(root: &Path, pattern: &str, found: &mut Vec<PathBuf>) {
     if pattern.is_empty() {
         found.extend(root.is_file().then(|| root.to_owned()));
@@ -17,7 +17,7 @@ pub fn find(root: &Path, pattern: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where everything lies that a pattern names: what precedes its first `*`.
+/// The folder that contains all matches of a pattern: the part before its first `*`.
 pub fn beginning(root: &Path, pattern: &str) -> PathBuf {
     let parts = pattern.split('/').take_while(|part| !part.contains('*') && !part.is_empty());
     parts.fold(root.to_owned(), |path, part| path.join(part))
@@ -82,7 +82,7 @@ fn entries(folder: &Path, found: &mut Vec<PathBuf>, mut each: impl FnMut(PathBuf
     }
 }
 
-/// Whether a name is the part of a pattern, where each `*` stands for any characters.
+/// Whether a name matches one part of a pattern, in which each `*` stands for any characters.
 fn matches(name: &str, part: &str) -> bool {
     let (first, rest) = part.split_once('*').unwrap_or((part, ""));
     let Some(mut name) = name.strip_prefix(first) else { return false };

@@ -1,10 +1,10 @@
 //! Where each agent keeps its sessions, on each system, and how a session is given to it.
 //!
-//! A root begins with `~` (the home folder), `.` (the folder to work in), `$DATA` or `$CONFIG` (the system's folders for data and
-//! settings), or a variable of the environment. Of the roots of a spot, the first whose variable is set counts.
+//! A root begins with `~` (the home folder), `.` (the working folder), `$DATA` or `$CONFIG` (the system's folders for data and
+//! settings), or an environment variable. Of the roots of a spot, the first whose variable is set counts.
 //!
 //! A pattern leads from a root to the files: `*` stands for any part of one name, `**` for any folders, and a pattern that ends
-//! with `/` names folders that are read as one. An empty pattern is the root itself.
+//! with `/` names folders that are read as a whole. An empty pattern is the root itself.
 
 use super::{
     AgentPlace, Spot,
@@ -16,14 +16,14 @@ const fn spot(roots: &'static [&'static str], patterns: &'static [&'static str])
     Spot { systems: &[Linux, MacOs, Windows], roots, patterns }
 }
 
-/// An agent whose sessions are found, and that is given none.
+/// An agent whose sessions are found, but to which none can be given.
 const fn found(name: &'static str, format: &'static str, spots: &'static [Spot]) -> AgentPlace {
     AgentPlace { name, format, spots, installs: None }
 }
 
 const TASKS: &[&str] = &["tasks/*/"];
 
-/// Where editors keep the data of an extension: each line is one extension.
+/// The places in which editors keep the data of an extension; each line is one extension.
 macro_rules! extension {
     ($name:literal, $($more:expr),*) => {
         &[

@@ -1,6 +1,6 @@
-//! The JSON of changes: what became of each edit, and what an undo did.
+//! The JSON of changes: the state of each edit, and the outcome of an undo.
 
-use rejoin_engine::changes::{FileEdit, Undone, UndoneEdit};
+use rejoin_engine::changes::{FileEdit, FileUndo, UndoneEdit};
 use rejoin_record::{content::ChangeState, json::Object};
 
 /// The word for a step of a change.
@@ -33,13 +33,13 @@ pub fn edit(edit: &FileEdit) -> String {
         .finish()
 }
 
-/// What an undo did with one change.
+/// The outcome of undoing one change.
 #[must_use]
 pub fn undone(edit: &UndoneEdit) -> String {
     let (outcome, why) = match &edit.outcome {
-        Undone::Restored => ("restored", None),
-        Undone::Removed => ("removed", None),
-        Undone::LeftAlone(why) => ("left_alone", Some(why.to_string())),
+        FileUndo::Restored => ("restored", None),
+        FileUndo::Removed => ("removed", None),
+        FileUndo::LeftAlone(why) => ("left_alone", Some(why.to_string())),
     };
     Object::new()
         .text("path", &edit.path)

@@ -1,21 +1,21 @@
-//! The JSON of MCP servers: their entries, and how they are doing.
+//! The JSON of MCP servers: their entries and their states.
 
 use rejoin_record::json::{Object, list, quoted};
 
 use crate::mcp::McpServerState;
 
-/// An entry of a server, as `mcp list` prints it. Values of variables and headers, which may be keys, are not part of it.
+/// A server's entry, as `mcp list` prints it. The values of variables and headers are left out, because they may be keys.
 #[derive(Debug, Clone, Copy)]
 pub struct McpListed<'a> {
     /// The name.
     pub name: &'a str,
-    /// Where it was named: `settings` or `.mcp.json`.
+    /// The file that names it: `settings` or `.mcp.json`.
     pub from: &'a str,
     /// The command line, or the address without a password.
     pub place: &'a str,
     /// Whether `place` is an address.
     pub is_url: bool,
-    /// Whether it is turned on.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Whether the program may use the network.
     pub network: bool,
@@ -46,7 +46,7 @@ pub fn mcp_entry(entry: &McpListed<'_>) -> String {
         .finish()
 }
 
-/// How a server is doing, with its tools.
+/// The state of a server, with its tools.
 #[must_use]
 pub fn mcp_server(state: &McpServerState) -> String {
     let tools = state.tools.iter().map(|tool| {

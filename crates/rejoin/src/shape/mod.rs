@@ -1,7 +1,7 @@
-//! The JSON that programs get: one function for each thing, the same for the command line and for a server. The fields are
-//! part of what we promise: programs read them.
+//! The JSON for programs: one function for each kind of thing, shared by the command line and a server. The fields are stable,
+//! because programs read them.
 //!
-//! Larger things write themselves: [`check::Report`], [`Diagnosis`](crate::doctor::Diagnosis) and the rows of
+//! Larger types write themselves: [`check::Report`], [`Diagnosis`](crate::doctor::Diagnosis) and the rows of
 //! [`history`](crate::history) have a `to_json`.
 
 use std::path::Path;
@@ -53,7 +53,7 @@ pub fn findings(findings: &[Finding]) -> String {
     json::list(findings.iter().map(finding))
 }
 
-/// What a provider would say to a part of a request, in the shape of a finding.
+/// The error of a provider about a part of a request, in the shape of a finding.
 #[must_use]
 pub fn refusal(refusal: &Refusal, severity: Severity) -> String {
     let check::Refusal { violation, at } = refusal;
@@ -84,7 +84,7 @@ pub fn provider_rule(rule: &ProviderRule) -> String {
     Object::new().text("rule", rule.name).text("summary", rule.demands).finish()
 }
 
-/// A setting: its value and where that comes from, the variable that sets it, and what it is for.
+/// A setting: its value and the source of that, the variable that sets it, and its purpose.
 #[must_use]
 pub fn setting(key: &str, value: Option<(&str, &str)>, variable: &str, about: &str) -> String {
     Object::new()
@@ -99,7 +99,7 @@ pub fn setting(key: &str, value: Option<(&str, &str)>, variable: &str, about: &s
 /// A session file that was put where its agent finds it.
 #[derive(Debug)]
 pub struct InstalledSession<'s> {
-    /// The agent, as people call it.
+    /// The agent, under the name that people use.
     pub agent: &'s str,
     /// The format of the file.
     pub format: &'s str,

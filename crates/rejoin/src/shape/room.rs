@@ -1,8 +1,8 @@
-//! The JSON of what makes room in a window: compaction, pruning, pins.
+//! The JSON of operations that make room in a window: compaction, pruning, pins.
 
 use rejoin_record::{ConversationId, json::Object};
 
-/// What a compaction did, or would do.
+/// The effect of a compaction, real or planned.
 #[must_use]
 pub fn compaction(id: ConversationId, tokens: (u64, u64), messages: (usize, usize), done: bool) -> String {
     Object::new()
@@ -15,7 +15,7 @@ pub fn compaction(id: ConversationId, tokens: (u64, u64), messages: (usize, usiz
         .finish()
 }
 
-/// What pruning did, or would do.
+/// The effect of pruning, real or planned.
 #[must_use]
 pub fn pruned(id: ConversationId, pruned: &rejoin_view::window::Pruned, done: bool) -> String {
     Object::new()
@@ -27,7 +27,7 @@ pub fn pruned(id: ConversationId, pruned: &rejoin_view::window::Pruned, done: bo
         .finish()
 }
 
-/// What became of a pin.
+/// The outcome of pinning or unpinning.
 #[must_use]
 pub fn pinned(id: ConversationId, message: usize, pinned: bool, changed: bool) -> String {
     Object::new()

@@ -1,4 +1,5 @@
-//! The JSON of what is in a store: conversations, calls, hits, and what creating, importing, copying, verifying and removing did.
+//! The JSON of a store's content: conversations, calls, hits, and the outcomes of creating, importing, copying, verifying and
+//! removing.
 
 use std::time::Duration;
 
@@ -7,7 +8,9 @@ use rejoin_record::{
     ConversationId,
     json::{Object, quoted},
 };
-use rejoin_store::{Enabled, Hit, Location, Problem, Size, StoragePlace, StoreOption, Summary, Verified};
+use rejoin_store::{
+    EnableOutcome, Hit, Location, Problem, Size, StoragePlace, StoreOption, Summary, Verified,
+};
 
 /// A conversation in a list.
 #[must_use]
@@ -30,7 +33,7 @@ pub fn conversation(summary: &Summary, active: bool) -> String {
         .finish()
 }
 
-/// A conversation with its messages in the shape of OpenAI Chat. `count` is the number of all its messages.
+/// A conversation with its messages in the shape of OpenAI Chat. `count` is the total number of its messages.
 #[must_use]
 pub fn whole_conversation(
     id: &str,
@@ -48,7 +51,7 @@ pub fn whole_conversation(
         .finish()
 }
 
-/// A tool call, for an auditor. Arguments and outcome only if `full`: they may hold secrets.
+/// A tool call, for an auditor. Arguments and outcome are included only if `full`, because they may contain secrets.
 #[must_use]
 pub fn call(call: &CallRecord, full: bool) -> String {
     let took = call.times.latency_ms().map(|took| took.to_string());
@@ -72,7 +75,7 @@ pub fn call(call: &CallRecord, full: bool) -> String {
         .finish()
 }
 
-/// A search hit, with the number of its message if it has one.
+/// A search hit, with the number of its message; `None` for a hit without one.
 #[must_use]
 pub fn hit(hit: &Hit, number: Option<usize>) -> String {
     let plain: String = hit.excerpt.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
@@ -110,7 +113,7 @@ pub fn forked(id: ConversationId, from: ConversationId) -> String {
     Object::new().text("id", id).text("from", from).finish()
 }
 
-/// What importing a session from a file added.
+/// The outcome of importing a session from a file.
 #[must_use]
 pub fn imported(imported: &Imported, path: &str, format: &str) -> String {
     Object::new()
@@ -123,7 +126,7 @@ pub fn imported(imported: &Imported, path: &str, format: &str) -> String {
         .finish()
 }
 
-/// How many files were not imported, and why.
+/// The number of files that were not imported, by reason.
 #[must_use]
 pub fn skipped<'r>(reasons: impl Iterator<Item = (&'r str, u64)>) -> String {
     let (mut total, mut counts) = (0, Object::new());
@@ -134,13 +137,14 @@ pub fn skipped<'r>(reasons: impl Iterator<Item = (&'r str, u64)>) -> String {
     Object::new().number("skipped", total).object("reasons", counts).finish()
 }
 
-/// What copying a conversation added.
+/// The outcome of copying a conversation.
 #[must_use]
 pub fn copied(id: ConversationId, copied: &Copied) -> String {
     Object::new().text("id", id).number("added", copied.added).number("entries", copied.total).finish()
 }
 
-/// What deleting or erasing removes, and which conversations keep the same content. `action` is the name of the command.
+/// The content that deleting or erasing removes, and the conversations that keep the same content. `action` is the name of the
+/// command.
 #[must_use]
 pub fn removal(action: &str, id: ConversationId, removal: &Removal, dry_run: bool) -> String {
     let sharer = |sharer: &Sharer| {
@@ -164,7 +168,7 @@ pub fn removal(action: &str, id: ConversationId, removal: &Removal, dry_run: boo
         .finish()
 }
 
-/// What verifying a store found. It is sound if nothing is damaged; what was cut off was never acknowledged.
+/// The outcome of verifying a store. It is sound if nothing is damaged; a torn tail was never acknowledged and does not count.
 #[must_use]
 pub fn verified(location: &Location, verified: Verified, problems: &[Problem]) -> String {
     Object::new()
@@ -176,20 +180,20 @@ pub fn verified(location: &Location, verified: Verified, problems: &[Problem]) -
         .finish()
 }
 
-/// What `rejoin store` tells of a store that exists.
+/// The facts that `rejoin store` shows about an existing store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFacts {
     /// The number of conversations.
     pub conversations: u64,
     /// Its size on disk.
     pub size: Size,
-    /// The version of its schema, if it has one.
+    /// The version of its schema; `None` if it has none.
     pub schema: Option<i64>,
     /// Its options.
     pub options: Vec<StoreOption>,
 }
 
-/// A store, with what is known of it if it exists.
+/// A store, with its facts if it exists.
 #[must_use]
 pub fn store(location: &Location, facts: Option<&StoreFacts>) -> String {
     let object = Object::new().text("store", location).flag("there", facts.is_some());
@@ -210,13 +214,13 @@ pub fn store(location: &Location, facts: Option<&StoreFacts>) -> String {
         .finish()
 }
 
-/// The outcome of enabling an option, and how long it took.
+/// The outcome of enabling an option, and the time it took.
 #[must_use]
-pub fn enabled(option: &str, enabled: Enabled, time: Duration) -> String {
+pub fn enabled(option: &str, enabled: EnableOutcome, time: Duration) -> String {
     Object::new()
         .text("option", option)
         .flag("enabled", true)
-        .flag("changed", enabled == Enabled::Now)
+        .flag("changed", enabled == EnableOutcome::Enabled)
         .number("milliseconds", u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
         .finish()
 }

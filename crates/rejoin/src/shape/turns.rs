@@ -12,7 +12,7 @@ use rejoin_record::{
 
 use super::findings;
 
-/// What happens in a turn, by its type; none for what programs need not know.
+/// An event of a turn, with its type; `None` for events that programs need not see.
 #[must_use]
 pub fn event(event: &Event) -> Option<String> {
     let object = |kind: &str| Object::new().text("type", kind);
@@ -92,7 +92,7 @@ pub fn event(event: &Event) -> Option<String> {
     )
 }
 
-/// Tokens, by what they were.
+/// Token counts, by kind.
 #[must_use]
 pub fn tokens(usage: &TokenUsage) -> String {
     Object::new()
@@ -109,7 +109,7 @@ pub fn dollars(amount: Option<Dollars>) -> String {
     amount.map_or_else(|| String::from("null"), |amount| amount.amount().to_string())
 }
 
-/// The error that ended a turn, with what was found in the conversation and may explain it.
+/// The error that ended a turn, with the findings that may explain it.
 #[must_use]
 pub fn turn_error(error: &TurnError) -> String {
     Object::new()
@@ -121,7 +121,7 @@ pub fn turn_error(error: &TurnError) -> String {
         .finish()
 }
 
-/// What is known about a provider's key; never the key itself.
+/// The state of a provider's key, without the key itself.
 #[must_use]
 pub fn key(status: &Status) -> String {
     let key = status.key.as_ref();

@@ -1,7 +1,7 @@
 //! Opening session files: plain or compressed ones, databases, archives, folders that are read as one, and streams.
 //!
 //! A source is only read, and never locked. What is too large for one text is read line by line. `unpack.rs` unpacks compressed
-//! files and archives, `copied.rs` copies databases, `folder.rs` lists folders, `beside.rs` opens files that a session refers to.
+//! files, `archive.rs` opens zip archives, `copied.rs` copies databases, `folder.rs` lists folders, `beside.rs` opens files that a session refers to.
 //!
 //! ```
 //! use rejoin::source::{self, SourceOptions};
@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod archive;
 mod beside;
 mod copied;
 mod folder;
@@ -30,7 +31,7 @@ use std::{
 use rejoin_formats::{
     Input, ReadError, Session,
     accounting::FileShape,
-    input::{Files, InputError, Stream},
+    input::{InputError, Stream},
     sessions::{self, Format, Likeness},
 };
 use rejoin_record::limits;
@@ -40,7 +41,7 @@ pub(crate) use self::folder::Units;
 use self::{
     beside::Beside,
     folder::Folder,
-    unpack::{Archive, Packing, UNPACKED_BYTES, Unpacked},
+    unpack::{PackedDamage, Packing, Unpacked},
 };
 
 /// Bytes to read, from wherever they come.
@@ -94,6 +95,21 @@ pub struct Opened {
     pub sessions: Result<Vec<Session>, ReadError>,
 }
 
+impl Opened {
+    /// Reports that some of what was packed is missing, at the last conversation. If none was read, that is the reason.
+    fn with_damage(mut self, damage: Option<PackedDamage>) -> Result<Self, Unread> {
+        let Some(damage) = damage else { return Ok(self) };
+        match &mut self.sessions {
+            Ok(sessions) => {
+                let finding = damage.into_finding();
+                sessions.iter_mut().last().into_iter().for_each(|last| last.findings.push(finding.clone()));
+                Ok(self)
+            }
+            Err(why) => Err(Unread::Packed(io::Error::other(format!("{}; before that: {why}", damage.why)))),
+        }
+    }
+}
+
 /// Why a source gave no conversation.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
@@ -106,6 +122,14 @@ pub enum Unread {
     /// It is compressed or an archive, and cannot be unpacked.
     #[error("it cannot be unpacked: {0}")]
     Packed(io::Error),
+    /// It is an archive of several files, of which not exactly one is a session.
+    #[error("it is an archive of {total} files, and not the storage of one program: {}{}", files.join(", "), if files.len() < *total { ", …" } else { "" })]
+    Several {
+        /// The first of the files.
+        files: Vec<String>,
+        /// The number of files.
+        total: usize,
+    },
     /// It is a folder that may not be read.
     #[error("the folder may not be read")]
     Folder,
@@ -119,6 +143,7 @@ impl Unread {
             Self::Io(why) if why.kind() == io::ErrorKind::PermissionDenied => "permission denied",
             Self::Io(_) | Self::Format(ReadError::Io(_)) => "read error",
             Self::Packed(_) => "cannot be unpacked",
+            Self::Several { .. } => "archive of several files",
             Self::Folder => "folder that may not be read",
             Self::Format(ReadError::Input(InputError::Empty)) => "empty",
             Self::Format(ReadError::Input(InputError::Binary { .. })) => "binary",
@@ -190,7 +215,8 @@ pub fn shape_of_stream(name: &str, source: ByteSource) -> Result<FileShape, Unre
 }
 
 fn shape_in(name: &str, place: Option<&Path>, source: ByteSource) -> Result<FileShape, Unread> {
-    let Unpacked { outer, inner, source } = unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
+    let Unpacked { outer, inner, source, .. } =
+        unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
     let file = place.filter(|place| outer == Packing::None && place.is_file());
     Ok(match (inner, file) {
         (Packing::Database, Some(place)) => copied::shape(place)?,
@@ -252,13 +278,17 @@ fn has_others(folder: &Folder, units: &Units) -> bool {
         let mut bytes = Vec::new();
         let read = open_unpacked(&path, open_file)
             .and_then(|source| source.take(READ_AT_ONCE as u64).read_to_end(&mut bytes));
-        let text = String::from_utf8_lossy(&bytes);
-        let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
-        read.is_ok()
-            && (bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document())
+        read.is_ok() && holds_session(&bytes)
     };
     let mut others = folder.files().filter(|path| !units.own(path));
     others.by_ref().take(MOST_OTHERS).any(is_session) || others.next().is_some()
+}
+
+/// Whether a file that begins with these bytes is a session of a program.
+fn holds_session(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
+    bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document()
 }
 
 /// The most files beside its units that are looked at in a folder. One with more is no storage of one program.
@@ -324,31 +354,6 @@ pub(crate) fn open_unpacked(place: &Path, open: Open) -> io::Result<ByteSource> 
     Ok(unpacked.source)
 }
 
-/// Reads the conversations in a zip archive.
-fn of_archive(
-    name: &str,
-    place: Option<&Path>,
-    mut source: ByteSource,
-    format: Option<&'static Format>,
-) -> Result<Result<Vec<Session>, ReadError>, Unread> {
-    let read = |files: &dyn Files| {
-        sessions::read_files(files, format).map_err(|error| match error {
-            ReadError::UnknownFormat => {
-                ReadError::NoConversation("no format has an archive with these files")
-            }
-            error => error,
-        })
-    };
-    if let Some(place) = place.filter(|place| place.is_file()) {
-        let file = File::open(place).map_err(Unread::Io)?;
-        return Ok(read(&Archive::open(name, io::BufReader::new(file)).map_err(Unread::Packed)?));
-    }
-    // The list of files is at the end, and a pipe is read only once.
-    let mut bytes = Vec::new();
-    (&mut source).take(UNPACKED_BYTES).read_to_end(&mut bytes).map_err(Unread::Io)?;
-    Ok(read(&Archive::open(name, io::Cursor::new(bytes)).map_err(Unread::Packed)?))
-}
-
 /// Reads a text, and the conversations in it if there are any. `place` is the path of what is no stream.
 fn look_at(
     name: &str,
@@ -356,18 +361,39 @@ fn look_at(
     source: ByteSource,
     options: &SourceOptions,
 ) -> Result<Opened, Unread> {
+    let unpacked = unpack::unpack(source).map_err(|(packed, why)| unread(packed, why))?;
+    let damage = unpacked.damage.clone();
+    let looked = look_inside(name, place, unpacked, options);
+    // Why nothing could be read may be that some of it is missing.
+    match (looked, damage.take()) {
+        (Err(Unread::Format(error)), Some(damage)) => {
+            Opened { input: nothing(name), sessions: Err(error) }.with_damage(Some(damage))
+        }
+        (looked, damage) => looked?.with_damage(damage),
+    }
+}
+
+/// A failure to read what is compressed is one to unpack it.
+fn unread(packed: Packing, why: io::Error) -> Unread {
+    if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) }
+}
+
+/// Reads what was unpacked.
+fn look_inside(
+    name: &str,
+    place: Option<&Path>,
+    unpacked: Unpacked,
+    options: &SourceOptions,
+) -> Result<Opened, Unread> {
     let SourceOptions { from: format, effort, .. } = *options;
-    // A failure to read what is compressed is one to unpack it.
-    let reason = |packed, why| if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) };
-    let unpacked = unpack::unpack(source).map_err(|(packed, why)| reason(packed, why))?;
-    let Unpacked { outer: packed, inner: inside, source } = unpacked;
-    let failed = |why: io::Error| reason(packed, why);
+    let Unpacked { outer: packed, inner: inside, source, .. } = unpacked;
+    let failed = |why: io::Error| unread(packed, why);
     let elsewhere = |sessions| Ok(Opened { input: nothing(name), sessions });
     match (inside, place.filter(|place| packed == Packing::None && place.is_file())) {
         (Packing::Database, Some(place)) => return elsewhere(copied::read(place, format)),
         (Packing::Database, None) => return elsewhere(copied::read_stream(name, source, format)),
         (Packing::Archive, _) if packed == Packing::None => {
-            return elsewhere(of_archive(name, place, source, format)?);
+            return archive::read(name, place, source, options);
         }
         _ => {}
     }
@@ -413,11 +439,9 @@ fn look_at(
     let mut input = Input::new(name, &bytes).map_err(ReadError::from)?;
     drop(bytes);
     input.companions = beside.map(|beside| Arc::new(beside) as _);
-    let known = detected.filter(|_| is_whole && format.is_none()).and_then(|format| format.read.as_ref());
-    let sessions = match known.map(|reading| reading.read(&input)) {
-        // Why there is none takes another look at the text.
-        None | Some(Err(ReadError::NoConversation(_))) => sessions::read(&input, format),
-        Some(read) => read,
+    let sessions = match detected.filter(|_| is_whole && format.is_none()) {
+        Some(detected) => sessions::read_detected(&input, detected),
+        None => sessions::read(&input, format),
     };
     Ok(Opened { input, sessions })
 }
@@ -439,3 +463,6 @@ fn begins_like_json(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,18 @@
-//! Packed files: gzip and zstd as streams, zip archives as their files. What is inside decides how it is read.
+//! Packed files: gzip and zstd as streams. What is inside decides how it is read. `archive.rs` opens zip archives.
 //!
-//! A small file may unpack to more than any disk holds, so everything here ends at a limit.
+//! A small file may unpack to more than any disk holds, so everything here ends at a limit. A file that is cut off or damaged gives
+//! what could be unpacked before, and says where that ended.
 
 use std::{
-    fmt,
-    io::{self, BufReader, Cursor, Read, Seek},
+    io::{self, BufReader, Cursor, Read},
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use flate2::read::MultiGzDecoder;
-use rejoin_formats::input::Files;
-use rejoin_record::limits;
-use zip::ZipArchive;
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use super::ByteSource;
 
@@ -30,11 +28,8 @@ const HEAD: u64 = 16;
 /// The most that a packed file, or all files of an archive together, may unpack to: as much as a pipe may send.
 pub const UNPACKED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// The most files that an archive may have.
-const ENTRIES: usize = 100_000;
-
 /// How many times its packed size a file of an archive, or one packed by zstd, may have. Deflate reaches a thousand only for a file of one repeated byte.
-const RATIO: u64 = 1_000;
+pub const RATIO: u64 = 1_000;
 
 /// The same for gzip, which finds repetition only within 32 KiB: real sessions stay far below.
 const GZIP_RATIO: u64 = 200;
@@ -67,7 +62,7 @@ impl Packing {
 }
 
 /// A source with its first bytes still in it, and what they tell.
-fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
+pub fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
     let mut head = Vec::new();
     (&mut source).take(HEAD).read_to_end(&mut head)?;
     let packing = Packing::of(&head);
@@ -81,6 +76,8 @@ pub struct Unpacked {
     /// What is inside.
     pub inner: Packing,
     pub source: ByteSource,
+    /// Where unpacking ended too early. Known once the source was read to its end.
+    pub damage: DamageSeen,
 }
 
 /// Unpacks a source. Only one layer is taken off.
@@ -89,44 +86,162 @@ pub struct Unpacked {
 /// How it is compressed, and why it cannot be read.
 pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     let (outer, source) = look(source).map_err(|why| (Packing::None, why))?;
-    let packed = Arc::new(AtomicU64::new(0));
+    let counted = Counted { source, count: Arc::default(), failed: Arc::default() };
+    let (packed, failed) = (Arc::clone(&counted.count), Arc::clone(&counted.failed));
     let ratio = if outer == Packing::Gzip { GZIP_RATIO } else { RATIO };
-    let source = Counted { source, count: Arc::clone(&packed) };
     let unpacked: ByteSource = match outer {
-        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(source))),
-        Packing::Zstd => Box::new(zstd::Decoder::new(source).map_err(|why| (outer, why))?),
-        inner => return Ok(Unpacked { outer: Packing::None, inner, source: source.source }),
+        Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(counted))),
+        Packing::Zstd => Box::new(zstd::Decoder::new(counted).map_err(|why| (outer, why))?),
+        inner => {
+            let damage = DamageSeen::default();
+            return Ok(Unpacked { outer: Packing::None, inner, source: counted.source, damage });
+        }
     };
-    let bounded = Box::new(Bounded { source: unpacked, unpacked: 0, packed, ratio });
+    let whole = UpToDamage::new(unpacked, failed);
+    let damage = whole.seen();
+    let bounded = Box::new(Bounded { source: whole, unpacked: 0, packed, ratio });
     let (inner, source) = look(bounded).map_err(|why| (outer, why))?;
-    Ok(Unpacked { outer, inner, source })
+    if let Some(nothing) = damage.lock().take_if(|damage| damage.unpacked == 0) {
+        return Err((outer, io::Error::other(nothing.why)));
+    }
+    Ok(Unpacked { outer, inner, source, damage })
 }
 
 /// A source whose bytes are counted while they are read.
 struct Counted {
     source: ByteSource,
     count: Arc<AtomicU64>,
+    /// Whether the source itself could not be read, so that nothing is known about what it holds.
+    failed: Arc<AtomicBool>,
 }
 
 impl Read for Counted {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let count = self.source.read(into)?;
-        self.count.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
+        let read = self.source.read(into);
+        match &read {
+            Ok(count) => _ = self.count.fetch_add(*count as u64, Ordering::Relaxed),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.failed.store(true, Ordering::Relaxed),
+        }
+        read
+    }
+}
+
+/// Where unpacking ended too early, if it did. It is shared with the source that finds it.
+#[derive(Clone, Default)]
+pub struct DamageSeen(Arc<Mutex<Option<PackedDamage>>>);
+
+impl DamageSeen {
+    fn lock(&self) -> MutexGuard<'_, Option<PackedDamage>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take(&self) -> Option<PackedDamage> {
+        self.lock().take()
+    }
+}
+
+/// A place where a packed file was cut off or is damaged.
+#[derive(Debug)]
+pub struct PackedDamage {
+    /// Whether the file just ends, as one does that is being written.
+    pub is_cut: bool,
+    /// The line of the unpacked text that it is in, from 1; none for what is no single text.
+    pub line: Option<usize>,
+    /// How many bytes were unpacked before.
+    pub unpacked: u64,
+    /// Where it is, and what is missing.
+    pub why: String,
+}
+
+impl PackedDamage {
+    fn new(cause: &io::Error, unpacked: u64, line: usize) -> Self {
+        let is_cut = cause.kind() == io::ErrorKind::UnexpectedEof;
+        let why = match unpacked {
+            0 if is_cut => String::from("it is cut off before anything in it is complete"),
+            0 => cause.to_string(),
+            _ if is_cut => {
+                format!("the packed file is cut off after {unpacked} unpacked bytes; the rest is missing")
+            }
+            _ => format!(
+                "the packed file is damaged after {unpacked} unpacked bytes ({cause}); the rest is lost"
+            ),
+        };
+        Self { is_cut, line: Some(line), unpacked, why }
+    }
+
+    /// As a finding. More than one last entry may be missing, so a cut is a warning and not a note.
+    pub fn into_finding(self) -> Finding {
+        let rule = if self.is_cut { Rule::TornTail } else { Rule::DamagedEntry };
+        let at = Position { line: self.line, ..Position::default() };
+        let finding = Finding::new(rule, at, Action::SetAside).because(self.why);
+        Finding { severity: finding.severity.max(Severity::Warning), ..finding }
+    }
+}
+
+/// An unpacked source that ends where its packed form is damaged.
+pub struct UpToDamage<S> {
+    source: S,
+    /// Whether reading the packed form failed, which is no damage.
+    failed: Arc<AtomicBool>,
+    seen: DamageSeen,
+    ended: bool,
+    unpacked: u64,
+    lines: usize,
+}
+
+impl<S: Read> UpToDamage<S> {
+    /// The most that is unpacked at once: of the piece in which damage is found, nothing is known.
+    const PIECE: usize = 4 * 1024;
+
+    pub fn new(source: S, failed: Arc<AtomicBool>) -> Self {
+        Self { source, failed, seen: DamageSeen::default(), ended: false, unpacked: 0, lines: 0 }
+    }
+
+    /// Where damage will be told.
+    pub fn seen(&self) -> DamageSeen {
+        self.seen.clone()
+    }
+
+    fn end(&mut self, why: io::Error) -> io::Result<usize> {
+        if self.failed.load(Ordering::Relaxed) || why.raw_os_error().is_some() {
+            return Err(why);
+        }
+        self.ended = true;
+        *self.seen.lock() = Some(PackedDamage::new(&why, self.unpacked, self.lines + 1));
+        Ok(0)
+    }
+}
+
+impl<S: Read> Read for UpToDamage<S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
+        let piece = into.len().min(Self::PIECE);
+        match self.source.read(&mut into[..piece]) {
+            Ok(count) => {
+                self.unpacked += count as u64;
+                self.lines += into[..count].iter().filter(|byte| **byte == b'\n').count();
+                Ok(count)
+            }
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => Err(why),
+            Err(why) => self.end(why),
+        }
     }
 }
 
 /// A source that fails at a limit instead of going on. What is unpacked from very little is refused long before, so that it is
 /// never collected in memory.
-struct Bounded {
-    source: ByteSource,
-    unpacked: u64,
-    packed: Arc<AtomicU64>,
+pub struct Bounded<S> {
+    pub source: S,
+    pub unpacked: u64,
+    pub packed: Arc<AtomicU64>,
     /// How many times what was read may be unpacked from it.
-    ratio: u64,
+    pub ratio: u64,
 }
 
-impl Read for Bounded {
+impl<S: Read> Read for Bounded<S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(into)?;
         self.unpacked += count as u64;
@@ -140,66 +255,6 @@ impl Read for Bounded {
     }
 }
 
-fn too_much() -> io::Error {
+pub fn too_much() -> io::Error {
     io::Error::other(format!("it unpacks to more than {} MiB", UNPACKED_BYTES / 1024 / 1024))
-}
-
-/// The files of a zip archive.
-pub struct Archive<R> {
-    name: String,
-    paths: Vec<String>,
-    archive: Mutex<ZipArchive<R>>,
-}
-
-impl<R: Read + Seek> Archive<R> {
-    /// Opens an archive and looks at its list of files.
-    ///
-    /// # Errors
-    /// If it is damaged, or would unpack to more than the limit.
-    pub fn open(name: &str, source: R) -> io::Result<Self> {
-        let mut archive = ZipArchive::new(source).map_err(io::Error::other)?;
-        if archive.len() > ENTRIES {
-            return Err(io::Error::other(format!("the archive has more than {ENTRIES} files")));
-        }
-        let (mut paths, mut total) = (Vec::new(), 0u64);
-        for number in 0..archive.len() {
-            let entry = archive.by_index_raw(number).map_err(io::Error::other)?;
-            total = total.saturating_add(entry.size());
-            if entry.size() / RATIO > entry.compressed_size() || total > UNPACKED_BYTES {
-                return Err(too_much());
-            }
-            // A name that cannot be read is no name that a format knows.
-            if let Some(name) = entry.name().ok().filter(|_| entry.is_file()) {
-                paths.push(name.into_owned());
-            }
-        }
-        paths.sort();
-        Ok(Self { name: name.to_owned(), paths, archive: Mutex::new(archive) })
-    }
-}
-
-impl<R> fmt::Debug for Archive<R> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Archive").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl<R: Read + Seek + Send> Files for Archive<R> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn paths(&self) -> &[String] {
-        &self.paths
-    }
-
-    fn read(&self, path: &str) -> Option<Vec<u8>> {
-        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = archive.by_name(path).ok()?;
-        // The size that the list gives may be a lie.
-        let most = entry.size().min(limits::BODY_BYTES as u64);
-        let mut bytes = Vec::new();
-        entry.take(most + 1).read_to_end(&mut bytes).ok()?;
-        (bytes.len() as u64 <= most).then_some(bytes)
-    }
 }

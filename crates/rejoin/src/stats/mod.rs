@@ -1,6 +1,6 @@
 //! Statistics of conversations: turns, requests, tokens and money, tools, repairs, prunes and compactions.
 //!
-//! Everything is folded from the entries of the record. An entry that several conversations share, because one is a fork of the
+//! Everything is computed from the entries of the record. An entry that several conversations share, because one is a fork of the
 //! other, counts once. `shape.rs` has the JSON.
 
 mod shape;
@@ -21,34 +21,34 @@ use rejoin_record::{
 use rejoin_view::{Finding, OnBroken, repair};
 pub use shape::By;
 
-/// The name of a model, or a provider, that the record does not name.
+/// The name for a model or provider that the record does not name.
 const UNKNOWN: &str = "unknown";
 
 /// The statistics of one conversation or several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
-    /// Conversations with at least one entry that counts.
+    /// Conversations with at least one counted entry.
     pub conversations: u64,
     /// Messages of people.
     pub turns: u64,
-    /// Requests, summaries included.
+    /// Requests, including those for summaries.
     pub requests: u64,
-    /// The tokens of all requests that a provider counted, and what they cost.
-    pub spent: Spent,
+    /// The tokens of all requests that a provider counted, and their cost.
+    pub spent: TokenSpending,
     /// Calls of tools.
     pub calls: Calls,
-    /// Problems that are repaired in what a model sees now.
+    /// Faults that are repaired in what a model sees now.
     pub repairs: u64,
     /// Results that were pruned.
     pub pruned: u64,
     /// Summaries that replaced older messages.
     pub compactions: u64,
     /// By provider and model.
-    pub models: BTreeMap<ModelName, Spent>,
+    pub models: BTreeMap<ModelName, TokenSpending>,
     /// By tool.
     pub tools: BTreeMap<String, Calls>,
     /// By day in UTC, such as `2026-08-14`.
-    pub days: BTreeMap<String, Spent>,
+    pub days: BTreeMap<String, TokenSpending>,
     /// Repairs by rule.
     pub rules: BTreeMap<&'static str, u64>,
 }
@@ -70,7 +70,7 @@ impl std::fmt::Display for ModelName {
 
 /// Tokens and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct TokenSpending {
     /// Requests that a provider counted.
     pub requests: u64,
     /// The tokens of these requests and their answers.
@@ -81,17 +81,18 @@ pub struct Spent {
     pub unpriced: u64,
 }
 
-impl Spent {
+impl TokenSpending {
     /// The tokens of requests and answers.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.usage.total()
     }
 
-    /// The share of the requests' tokens that came from a provider's cache, from 0 to 1; none if there was no request.
+    /// The fraction of the requests' tokens that came from a provider's cache, from 0 to 1; `None` if there was no request.
     #[must_use]
     pub fn cached_share(&self) -> Option<f64> {
-        (self.usage.input > 0).then(|| self.usage.cached as f64 / self.usage.input as f64)
+        // Some providers do not count cached tokens as part of the request.
+        (self.usage.input > 0).then(|| (self.usage.cached as f64 / self.usage.input as f64).min(1.0))
     }
 
     fn add(&mut self, requests: u64, usage: &TokenUsage, price: Option<Price>) {
@@ -107,11 +108,11 @@ impl Spent {
 /// Calls of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// How many there were.
+    /// The number of calls.
     pub count: u64,
-    /// How many of them failed.
+    /// The number of calls that failed.
     pub failed: u64,
-    /// How long they took in all, in milliseconds.
+    /// Their total time, in milliseconds.
     pub took_ms: u64,
 }
 
@@ -124,18 +125,18 @@ impl Calls {
     }
 }
 
-/// Adds up conversations, one after the other.
+/// Adds up conversations, one after another.
 #[derive(Debug, Default)]
 pub struct Tally {
     stats: Stats,
-    /// Only entries from this time on count.
+    /// Only entries from this time on count; `None` for all.
     since: Option<Timestamp>,
-    /// Entries that were counted.
+    /// The entries that were already counted.
     seen: HashSet<EntryId>,
 }
 
 impl Tally {
-    /// Counts entries from a time on; from the beginning if there is none.
+    /// Counts entries from a time on, or all entries for `None`.
     #[must_use]
     pub fn since(since: Option<Timestamp>) -> Self {
         Self { since, ..Self::default() }
@@ -147,14 +148,14 @@ impl Tally {
         let mut counted = false;
         for entry in &recorded.entries {
             let content = Content::of(entry);
-            // An entry that is too old to count may still name the model that answers later ones.
+            // An entry that is too old to count may still name the model of later answers.
             fold.target(&content);
             let counts = self.is_new(entry);
             counted |= counts;
             self.entry(entry, content, &mut fold, counts);
         }
         self.stats.conversations += u64::from(counted);
-        // The arguments are not looked at, so any key will do.
+        // The hashes of arguments are not used, so any key will do.
         for call in calls(recorded, &CallKey([0; 32])) {
             let in_time = self.since.is_none_or(|since| call.times.started.is_some_and(|time| time >= since));
             if in_time && fold.new_messages.contains(&call.request) {
@@ -171,14 +172,14 @@ impl Tally {
         }
     }
 
-    /// What was added up.
+    /// The sums.
     #[must_use]
     pub fn finish(self) -> Stats {
         self.stats
     }
 
-    /// Whether an entry counts: it is not too old, and no other conversation has counted it. An entry without a known time counts
-    /// only if all times do.
+    /// Whether an entry counts: it is recent enough, and no other conversation has counted it. An entry without a known time counts
+    /// only if no time limit is set.
     fn is_new(&mut self, entry: &Entry) -> bool {
         let in_time = self.since.is_none_or(|since| time_of(entry).is_some_and(|time| time >= since));
         in_time && self.seen.insert(entry.id())
@@ -191,7 +192,7 @@ impl Tally {
                 if counts {
                     fold.new_messages.insert(entry.id());
                     self.stats.turns += u64::from(begins_turn(&message));
-                    // Imported answers have no entry that says when the request was sent.
+                    // Imported answers have no entry that records when the request was sent.
                     self.stats.requests += u64::from(asked);
                 }
             }
@@ -208,24 +209,33 @@ impl Tally {
                     (Some(usage), None) => {
                         self.spend(entry, (fold.model.clone(), fold.price), 1, &usage);
                     }
+                    (None, Some(unused)) if counts => self.requests(unused.requests),
                     (None, _) => {}
                 }
             }
             Content::Compacted(compacted) if counts => {
                 self.stats.compactions += 1;
-                let Some(usage) = compacted.usage else { return };
-                let by = fold.summariser(compacted.model.as_deref());
-                self.summary(entry, by, compacted.requests.unwrap_or(1), &usage);
+                let requests = compacted.requests.unwrap_or(1);
+                match (compacted.usage, compacted.model.as_deref()) {
+                    (Some(usage), model) => self.summary(entry, fold.summariser(model), requests, &usage),
+                    // A model wrote it, and its provider counted nothing.
+                    (None, Some(_)) => self.requests(requests),
+                    (None, None) => {}
+                }
             }
             Content::Prune(prune) if counts => self.stats.pruned += prune.results.len() as u64,
             _ => {}
         }
     }
 
-    /// Counts the requests for a summary, which no other entry tells of.
+    /// Counts the requests for a summary, which no other entry records.
     fn summary(&mut self, entry: &Entry, by: (ModelName, Option<Price>), requests: u64, usage: &TokenUsage) {
-        self.stats.requests = self.stats.requests.saturating_add(requests);
+        self.requests(requests);
         self.spend(entry, by, requests, usage);
+    }
+
+    fn requests(&mut self, requests: u64) {
+        self.stats.requests = self.stats.requests.saturating_add(requests);
     }
 
     fn spend(
@@ -244,15 +254,15 @@ impl Tally {
     }
 }
 
-/// What earlier entries of a conversation say about later ones.
+/// The state that earlier entries of a conversation pass on to later ones.
 #[derive(Debug)]
 struct Fold {
     model: ModelName,
     base_url: Option<String>,
     price: Option<Price>,
-    /// Requests that were sent and not answered yet.
+    /// Requests that were sent but not answered yet.
     requests_sent: u64,
-    /// The messages that count.
+    /// The messages that are counted.
     new_messages: HashSet<EntryId>,
 }
 
@@ -269,7 +279,7 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// Notes which model answers from here on.
+    /// Records which model answers from here on.
     fn target(&mut self, content: &Content) {
         let (provider, model, base_url) = match content {
             Content::Header(header) => (header.provider.as_deref(), header.model.as_deref(), None),
@@ -304,7 +314,7 @@ impl Fold {
         }
     }
 
-    /// Whether an answer belongs to a request that was counted when it was sent.
+    /// Whether an answer belongs to a request that was already counted when it was sent.
     fn answers_request(&mut self) -> bool {
         let sent = self.requests_sent > 0;
         self.requests_sent = self.requests_sent.saturating_sub(1);
@@ -312,7 +322,7 @@ impl Fold {
     }
 }
 
-/// Whether a person said it: more than results, and not a message that the engine added.
+/// Whether a person wrote the message: it has more than results, and the engine did not add it.
 fn begins_turn(message: &Message) -> bool {
     message.role == Role::User
         && !is_synthetic(message)

@@ -2,10 +2,10 @@
 
 use rejoin_record::json::{self, Object};
 
-use super::{Calls, Spent, Stats};
+use super::{Calls, Stats, TokenSpending};
 use crate::shape::{dollars, tokens};
 
-/// What the numbers are broken down by.
+/// How the numbers are broken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// Provider and model.
@@ -35,7 +35,7 @@ impl By {
 }
 
 impl Stats {
-    /// As a JSON object: the totals, and what they are broken down by, in every way that is asked for.
+    /// The statistics as a JSON object: the totals, and a breakdown for each requested way.
     #[must_use]
     pub fn to_json(&self, ways: &[By]) -> String {
         let totals = Object::new()
@@ -72,8 +72,8 @@ impl Stats {
     }
 }
 
-fn spent(object: Object, spent: &Spent) -> Object {
-    // The cost is known only if something was counted and its price is known.
+fn spent(object: Object, spent: &TokenSpending) -> Object {
+    // The cost is known only if some requests were counted and some of their prices are known.
     let cost = (spent.requests > 0 && spent.unpriced < spent.tokens().max(1)).then_some(spent.cost);
     object
         .raw("usage", &tokens(&spent.usage))

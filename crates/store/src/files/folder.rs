@@ -1,7 +1,7 @@
-//! A folder of rejoin's own, in which no link is followed.
+//! A folder that belongs to rejoin, and in which no link is followed.
 //!
-//! The folder itself may be reached through links: users move their data to another disk that way. But rejoin puts no links into it. One
-//! that is found there comes from elsewhere: an unpacked archive, a cloned repository, another user of a shared folder. So every name
+//! The folder itself may be reached through links: users move their data to another disk that way. But rejoin puts no links into
+//! it. A link in it comes from elsewhere: an unpacked archive, a cloned repository, another user of a shared folder. So every name
 //! is opened relative to a handle of the folder (`handle.rs`), and anything but a regular file is refused.
 
 use std::{
@@ -11,19 +11,19 @@ use std::{
     path::PathBuf,
 };
 
-use super::handle::{Handle, How};
+use super::handle::{Handle, OpenMode};
 use crate::error::{StoreError, StoreResult};
 
-/// A folder that only rejoin writes to. Names in it are never followed elsewhere: opening a link, a pipe, a device or a folder
-/// under the name of a file is an error that says so.
+/// A folder that only rejoin writes to. Links in it are never followed: opening a name that belongs to a link, a pipe, a device or
+/// a folder is an error that names the kind.
 ///
-/// Only a path is kept. The folder is opened for each operation, so one that was taken away is noticed. An operation fails if the
+/// Only the path is kept. The folder is opened for each operation, so that a removed folder is noticed. An operation fails if the
 /// system refuses it.
 #[derive(Debug, Clone)]
 pub struct PrivateFolder {
     /// The outermost folder. It may be a link.
     outer: PathBuf,
-    /// The name of the folder inside it, if that one is meant. It must not be a link.
+    /// The name of a folder inside it, if this value means that one. It must not be a link.
     inner: Option<OsString>,
 }
 
@@ -35,7 +35,7 @@ impl PrivateFolder {
         Self { outer, inner: None }
     }
 
-    /// The folder at a path whose last part must not be a link.
+    /// The folder at a path. The last part of the path must not be a link.
     pub fn inside(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         match (path.parent(), path.file_name()) {
@@ -59,8 +59,8 @@ impl PrivateFolder {
         self.outer.is_dir()
     }
 
-    /// Creates the folder inside that of a store. The store's folder existed when the store was opened. If it is gone, it was removed on
-    /// purpose, and is not created again.
+    /// Creates the folder inside the store's folder. That folder existed when the store was opened; if it is gone, it was removed
+    /// on purpose and is not created again.
     pub(crate) fn make_beside_store(&self) -> StoreResult<()> {
         if !self.has_outer() {
             return Err(StoreError::Missing(self.outer.clone()));
@@ -68,8 +68,8 @@ impl PrivateFolder {
         self.make().map_err(StoreError::io(format!("making the folder {}", self.path().display())))
     }
 
-    /// Creates the folder and those above it, each readable by its owner only and each durable in the one above. An existing
-    /// folder is left as it is.
+    /// Creates the folder and those above it. Only their owner can read them, and each is durable in the one above. An existing
+    /// folder is left unchanged.
     pub fn make(&self) -> io::Result<()> {
         super::make_folders(&self.outer)?;
         let Some(inner) = &self.inner else { return Ok(()) };
@@ -81,7 +81,7 @@ impl PrivateFolder {
         if outer.make_folder(inner)?
             && let Err(why) = outer.sync()
         {
-            // So that the next attempt syncs it again.
+            // Remove it, so that the next attempt creates and syncs it again.
             let _ = outer.remove_folder(inner);
             return Err(why);
         }
@@ -96,27 +96,27 @@ impl PrivateFolder {
         }
     }
 
-    /// Opens a file to be read.
+    /// Opens a file for reading.
     pub fn open(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.handle()?.open(name.as_ref(), How::Read)
+        self.handle()?.open(name.as_ref(), OpenMode::Read)
     }
 
-    /// Opens a file to be read and appended to; creates it first if that is wanted.
+    /// Opens a file for reading and appending. If `make` is set, a missing file is created.
     pub fn open_to_append(&self, name: impl AsRef<OsStr>, make: bool) -> io::Result<File> {
-        self.handle()?.open(name.as_ref(), if make { How::AppendOrMake } else { How::Append })
+        self.handle()?.open(name.as_ref(), if make { OpenMode::AppendOrMake } else { OpenMode::Append })
     }
 
-    /// Opens a file to be read and written, or creates it.
+    /// Opens a file for reading and writing, or creates it.
     pub(crate) fn open_or_make(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.handle()?.open(name.as_ref(), How::WriteOrMake)
+        self.handle()?.open(name.as_ref(), OpenMode::WriteOrMake)
     }
 
-    /// Creates a file that must not exist yet, readable by its owner only.
+    /// Creates a file that must not exist yet and that only its owner can read.
     pub fn make_new(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        self.handle()?.open(name.as_ref(), How::MakeNew)
+        self.handle()?.open(name.as_ref(), OpenMode::MakeNew)
     }
 
-    /// Reads a file, or as much of it as `limit` allows; none if it does not exist.
+    /// Reads a file, up to `limit` bytes; `None` if it does not exist.
     pub fn read(&self, name: impl AsRef<OsStr>, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let file = match self.open(name) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -127,8 +127,8 @@ impl PrivateFolder {
         Ok(Some(bytes))
     }
 
-    /// Writes a file so that readers see the old one or the new one, whole, also after a crash. A link of that name is replaced,
-    /// never followed.
+    /// Writes a file so that readers see either the old or the new one, whole, even after a crash. A link with that name is
+    /// replaced, never followed.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put(name, bytes, |folder, beside| folder.rename(OsStr::new(beside), OsStr::new(name)))
     }
@@ -154,7 +154,7 @@ impl PrivateFolder {
         published.and_then(|()| folder.sync())
     }
 
-    /// Renames a file, replacing whatever has the new name.
+    /// Renames a file, replacing any file that has the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.handle()?.rename(OsStr::new(from), OsStr::new(to))
     }
@@ -164,7 +164,7 @@ impl PrivateFolder {
         self.handle()?.rename_new(OsStr::new(from), OsStr::new(to))
     }
 
-    /// Removes a name, not the target of a link. False if there was none.
+    /// Removes a name; if it is a link, its target stays. Returns false if there was none.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
         let removed = self.handle().and_then(|folder| folder.remove(name.as_ref()));
         match removed {
@@ -173,17 +173,17 @@ impl PrivateFolder {
         }
     }
 
-    /// Whether a name belongs to an open file.
+    /// Whether a name refers to an open file.
     pub(crate) fn is_named(&self, file: &File, name: &str) -> bool {
         self.handle().is_ok_and(|folder| folder.is_named(file, OsStr::new(name)))
     }
 
-    /// Whether a name exists, even as a broken link.
+    /// Whether a name exists, including a broken link.
     pub fn has(&self, name: impl AsRef<OsStr>) -> io::Result<bool> {
         self.handle()?.has(name.as_ref())
     }
 
-    /// Every name in the folder, in no order; none if there is no folder.
+    /// Every name in the folder, in no particular order; empty if the folder does not exist.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         match self.handle() {
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -197,13 +197,13 @@ impl PrivateFolder {
     }
 }
 
-/// Creates a file beside another one, under a free name that begins with the name of the other, so that it is found when leftovers are
+/// Creates a file next to another one, under a free name that begins with the other's name, so that it is found when leftovers are
 /// removed.
 fn new_beside(folder: &Handle, name: &str) -> io::Result<(String, File)> {
     for number in 0_u32.. {
         let beside = format!("{name}.part-{}-{number}", std::process::id());
-        match folder.open(OsStr::new(&beside), How::MakeNew) {
-            // One that a killed process left.
+        match folder.open(OsStr::new(&beside), OpenMode::MakeNew) {
+            // A killed process left a file with this name.
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists && number < 1000 => {}
             file => return file.map(|file| (beside, file)),
         }

@@ -1,36 +1,36 @@
 //! An open folder, and names relative to it.
 //!
-//! `Handle` has two forms with the same methods. On Unix it is a descriptor: names are looked up in it without following links, whatever
-//! happens to the folder's path. Elsewhere it is a path: links are looked for before a name is opened, which a change at that moment can
-//! defeat.
+//! `Handle` has two forms with the same methods. On Unix it is a descriptor: names are looked up in it without following links,
+//! whatever happens to the folder's path. On other systems it is a path: links are looked for before a name is opened, which a
+//! change at that moment can defeat.
 
 use std::{fmt, io};
 
-/// What a file is opened for. A new file can be read by its owner only.
+/// The purpose for which a file is opened. Only its owner can read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// To be read.
+pub(super) enum OpenMode {
+    /// For reading.
     Read,
-    /// To be read and appended to.
+    /// For reading and appending.
     Append,
-    /// To be read and appended to, or created.
+    /// For reading and appending; a missing file is created.
     AppendOrMake,
-    /// To be read and written, or created.
+    /// For reading and writing; a missing file is created.
     WriteOrMake,
-    /// To be written; it must not exist.
+    /// For writing; the file must not exist.
     MakeNew,
 }
 
-/// What was found in the place of a file or a folder.
+/// The kind of thing that was found in place of a file or a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Other {
+pub(super) enum FoundKind {
     Link,
     Folder,
     File,
     Special,
 }
 
-impl fmt::Display for Other {
+impl fmt::Display for FoundKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Link => "it is a symbolic link, and rejoin follows no links inside its folders",
@@ -41,17 +41,17 @@ impl fmt::Display for Other {
     }
 }
 
-impl std::error::Error for Other {}
+impl std::error::Error for FoundKind {}
 
-impl Other {
-    /// What an error says was found.
+impl FoundKind {
+    /// Gets the kind from an error, if the error has one.
     pub(super) fn of(why: &io::Error) -> Option<Self> {
         why.get_ref()?.downcast_ref().copied()
     }
 }
 
-impl From<Other> for io::Error {
-    fn from(other: Other) -> Self {
+impl From<FoundKind> for io::Error {
+    fn from(other: FoundKind) -> Self {
         Self::new(io::ErrorKind::InvalidInput, other)
     }
 }
@@ -74,7 +74,7 @@ mod unix {
         io::Errno,
     };
 
-    use super::{How, Other};
+    use super::{FoundKind, OpenMode};
 
     pub(in super::super) struct Handle(OwnedFd);
 
@@ -96,7 +96,7 @@ mod unix {
             }
         }
 
-        /// Creates a folder in this one. False if something has that name.
+        /// Creates a folder in this one. Returns false if the name is taken.
         pub(in super::super) fn make_folder(&self, name: &OsStr) -> io::Result<bool> {
             match fs::mkdirat(&self.0, name, Mode::RWXU) {
                 Err(Errno::EXIST) => Ok(false),
@@ -108,23 +108,23 @@ mod unix {
             Ok(fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
         }
 
-        /// Opens a regular file. A pipe is not waited for: it is opened without blocking, and refused.
-        pub(in super::super) fn open(&self, name: &OsStr, how: How) -> io::Result<File> {
+        /// Opens a regular file. A pipe is opened without waiting for its other end, and refused.
+        pub(in super::super) fn open(&self, name: &OsStr, how: OpenMode) -> io::Result<File> {
             let flags = match how {
-                How::Read => OFlags::RDONLY,
-                How::Append => OFlags::RDWR | OFlags::APPEND,
-                How::AppendOrMake => OFlags::RDWR | OFlags::APPEND | OFlags::CREATE,
-                How::WriteOrMake => OFlags::RDWR | OFlags::CREATE,
-                How::MakeNew => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
+                OpenMode::Read => OFlags::RDONLY,
+                OpenMode::Append => OFlags::RDWR | OFlags::APPEND,
+                OpenMode::AppendOrMake => OFlags::RDWR | OFlags::APPEND | OFlags::CREATE,
+                OpenMode::WriteOrMake => OFlags::RDWR | OFlags::CREATE,
+                OpenMode::MakeNew => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
             };
             let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             let file = match fs::openat(&self.0, name, flags | always, Mode::RUSR | Mode::WUSR) {
                 Ok(file) => file,
                 Err(why) => {
                     return Err(match self.kind(name) {
-                        // A name is taken, whatever has it.
+                        // The name is taken, whatever kind of file has it.
                         Ok(FileType::RegularFile) | Err(_) => why.into(),
-                        Ok(_) if how == How::MakeNew => why.into(),
+                        Ok(_) if how == OpenMode::MakeNew => why.into(),
                         Ok(kind) => other(kind).into(),
                     });
                 }
@@ -168,7 +168,7 @@ mod unix {
         pub(in super::super) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
             #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
             match fs::renameat_with(&self.0, from, &self.0, to, fs::RenameFlags::NOREPLACE) {
-                // A file system, or a kernel, that cannot do this.
+                // The file system or the kernel does not support this.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
                 done => return Ok(done?),
             }
@@ -195,12 +195,12 @@ mod unix {
         }
     }
 
-    fn other(kind: FileType) -> Other {
+    fn other(kind: FileType) -> FoundKind {
         match kind {
-            FileType::Symlink => Other::Link,
-            FileType::Directory => Other::Folder,
-            FileType::RegularFile => Other::File,
-            _ => Other::Special,
+            FileType::Symlink => FoundKind::Link,
+            FileType::Directory => FoundKind::Folder,
+            FileType::RegularFile => FoundKind::File,
+            _ => FoundKind::Special,
         }
     }
 }
@@ -217,21 +217,21 @@ mod by_path {
         path::{Path, PathBuf},
     };
 
-    use super::{How, Other};
+    use super::{FoundKind, OpenMode};
 
     pub(in super::super) struct Handle(PathBuf);
 
     impl Handle {
         pub(in super::super) fn of(path: &Path) -> io::Result<Self> {
-            if fs::metadata(path)?.is_dir() { Ok(Self(path.to_owned())) } else { Err(Other::File.into()) }
+            if fs::metadata(path)?.is_dir() { Ok(Self(path.to_owned())) } else { Err(FoundKind::File.into()) }
         }
 
         pub(in super::super) fn folder(&self, name: &OsStr) -> io::Result<Self> {
             let path = self.0.join(name);
             match fs::symlink_metadata(&path)?.file_type() {
-                kind if kind.is_symlink() => Err(Other::Link.into()),
+                kind if kind.is_symlink() => Err(FoundKind::Link.into()),
                 kind if kind.is_dir() => Ok(Self(path)),
-                _ => Err(Other::File.into()),
+                _ => Err(FoundKind::File.into()),
             }
         }
 
@@ -246,23 +246,27 @@ mod by_path {
             fs::remove_dir(self.0.join(name))
         }
 
-        pub(in super::super) fn open(&self, name: &OsStr, how: How) -> io::Result<File> {
+        pub(in super::super) fn open(&self, name: &OsStr, how: OpenMode) -> io::Result<File> {
             let path = self.0.join(name);
             match fs::symlink_metadata(&path) {
-                Ok(found) if how != How::MakeNew && found.is_symlink() => return Err(Other::Link.into()),
-                Ok(found) if how != How::MakeNew && found.is_dir() => return Err(Other::Folder.into()),
+                Ok(found) if how != OpenMode::MakeNew && found.is_symlink() => {
+                    return Err(FoundKind::Link.into());
+                }
+                Ok(found) if how != OpenMode::MakeNew && found.is_dir() => {
+                    return Err(FoundKind::Folder.into());
+                }
                 _ => {}
             }
             let mut options = OpenOptions::new();
             match how {
-                How::Read => options.read(true),
-                How::Append => options.read(true).append(true),
-                How::AppendOrMake => options.read(true).append(true).create(true),
-                How::WriteOrMake => options.read(true).write(true).create(true).truncate(false),
-                How::MakeNew => options.write(true).create_new(true),
+                OpenMode::Read => options.read(true),
+                OpenMode::Append => options.read(true).append(true),
+                OpenMode::AppendOrMake => options.read(true).append(true).create(true),
+                OpenMode::WriteOrMake => options.read(true).write(true).create(true).truncate(false),
+                OpenMode::MakeNew => options.write(true).create_new(true),
             };
             let file = options.open(path)?;
-            if file.metadata()?.is_file() { Ok(file) } else { Err(Other::Special.into()) }
+            if file.metadata()?.is_file() { Ok(file) } else { Err(FoundKind::Special.into()) }
         }
 
         pub(in super::super) fn has(&self, name: &OsStr) -> io::Result<bool> {
@@ -295,7 +299,7 @@ mod by_path {
             fs::read_dir(&self.0)?.map(|entry| Ok(entry?.file_name())).collect()
         }
 
-        /// Names are durable by themselves.
+        /// On this system, names are durable without a sync.
         pub(in super::super) fn sync(&self) -> io::Result<()> {
             Ok(())
         }

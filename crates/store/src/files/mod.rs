@@ -1,7 +1,7 @@
-//! Folders and files that only their owner may read, and in which no link is followed.
+//! Folders and files that only their owner can read, and in which no link is followed.
 //!
-//! `folder.rs` has the folders, `handle.rs` the calls to the system. SQLite opens its files by name and follows links; `plain_name`
-//! guards against that.
+//! `folder.rs` has the folders, `handle.rs` the system calls. SQLite opens its files by name and follows links; `plain_name` guards
+//! against that.
 
 mod folder;
 mod handle;
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::handle::Other;
+use self::handle::FoundKind;
 #[cfg(unix)]
 pub use self::own::inodes;
 pub use self::{
@@ -22,14 +22,14 @@ pub use self::{
 };
 use crate::error::{StoreError, StoreResult};
 
-/// Creates a folder that only its owner may enter, with those above it. An existing folder is left as it is. The path may lead
+/// Creates a folder, and those above it, that only their owner can enter. An existing folder is left unchanged. The path may lead
 /// through links.
 pub(crate) fn make_folder(path: &Path) -> StoreResult<()> {
     make_folders(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
-/// The same outside of a store. Each new folder is durable in the one above it before this returns: a synced file is lost if the name of
-/// its folder is.
+/// Creates folders outside a store. Each new folder is durable in the one above before this returns: a synced file is lost if the
+/// name of its folder is.
 pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -43,14 +43,14 @@ pub(crate) fn make_folders(path: &Path) -> io::Result<()> {
         made => made,
     };
     match made {
-        // Another process was faster.
+        // Another process created it first.
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
         made => made?,
     }
     match sync_folder(above) {
-        // A process that may add a name to a folder need not be allowed to open it.
+        // A process may be allowed to add a name to a folder but not to open it.
         Err(why) if why.kind() != io::ErrorKind::PermissionDenied => {
-            // So that the next attempt syncs it again.
+            // Remove it, so that the next attempt creates and syncs it again.
             let _ = fs::remove_dir(path);
             Err(why)
         }
@@ -70,24 +70,24 @@ fn make_one(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// The folder that a path lies in.
+/// The folder that contains a path.
 pub(crate) fn above(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates an empty file that only its owner may read. An existing file is left as it is; a link, or anything else, is refused.
+/// Creates an empty file that only its owner can read. An existing file is left unchanged; a link, or any other kind, is refused.
 pub(crate) fn make_file(path: &Path) -> StoreResult<()> {
     let name = path.file_name().unwrap_or_default();
     let made = PrivateFolder::new(above(path)).open_or_make(name);
     made.map(drop).map_err(StoreError::io(format!("making {}", path.display())))
 }
 
-/// Creates a folder that must not exist yet, and that only its owner may enter.
+/// Creates a folder that must not exist yet, and that only its owner can enter.
 pub(crate) fn make_new_folder(path: &Path) -> StoreResult<()> {
     make_one(path).map_err(StoreError::io(format!("making the folder {}", path.display())))
 }
 
-/// Opens a file to be read and appended to; creates it if that is wanted. Its folder may be a link, the file may not.
+/// Opens a file for reading and appending. If `make` is set, a missing file is created. Its folder may be a link, but not the file.
 pub(crate) fn open_to_append(path: &Path, make: bool) -> io::Result<File> {
     PrivateFolder::new(above(path)).open_to_append(path.file_name().unwrap_or_default(), make)
 }
@@ -107,12 +107,12 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The path of a file for a library that opens it by name and follows links, as SQLite does: the folder without links, and the name
-/// in it. What has that name must be a regular file, or nothing yet.
+/// in it. The name must belong to a regular file or be free.
 ///
-/// With this path `SQLITE_OPEN_NOFOLLOW` refuses a link that is put there a moment later, too.
+/// With this path, `SQLITE_OPEN_NOFOLLOW` also refuses a link that is put there a moment later.
 ///
 /// # Errors
-/// If a link, a folder, a pipe or a device has the name, or the folder cannot be found.
+/// If a link, a folder, a pipe or a device has the name, or the folder does not exist.
 pub(crate) fn plain_name(path: &Path) -> StoreResult<PathBuf> {
     let failed = StoreError::io(format!("opening {}", path.display()));
     let folder = fs::canonicalize(above(path)).map_err(failed)?;
@@ -121,7 +121,7 @@ pub(crate) fn plain_name(path: &Path) -> StoreResult<PathBuf> {
     Ok(plain)
 }
 
-/// Refuses a path that is not a regular file. It may also not exist.
+/// Refuses a path that exists but is not a regular file.
 fn check_plain(path: &Path) -> StoreResult<()> {
     let failed = || StoreError::io(format!("opening {}", path.display()));
     let kind = match fs::symlink_metadata(path) {
@@ -130,9 +130,9 @@ fn check_plain(path: &Path) -> StoreResult<()> {
     };
     let other = match kind {
         kind if kind.is_file() => return Ok(()),
-        kind if kind.is_symlink() => Other::Link,
-        kind if kind.is_dir() => Other::Folder,
-        _ => Other::Special,
+        kind if kind.is_symlink() => FoundKind::Link,
+        kind if kind.is_dir() => FoundKind::Folder,
+        _ => FoundKind::Special,
     };
     Err(failed()(other.into()))
 }
@@ -142,10 +142,10 @@ pub(crate) fn check_database(path: &Path) -> StoreResult<()> {
     DATABASE.iter().try_for_each(|end| check_plain(&with_end(path, end)))
 }
 
-/// The same for an index. A folder in its place does no harm: SQLite does not open it, and an index is never needed.
+/// Checks an index in the same way. A folder in its place does no harm: SQLite does not open it, and an index is never required.
 pub(crate) fn check_index(path: &Path) -> StoreResult<()> {
     match check_database(path) {
-        Err(StoreError::Io { why, .. }) if Other::of(&why) == Some(Other::Folder) => Ok(()),
+        Err(StoreError::Io { why, .. }) if FoundKind::of(&why) == Some(FoundKind::Folder) => Ok(()),
         checked => checked,
     }
 }
@@ -162,19 +162,19 @@ pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    // A folder can be opened as a file on Unix only; elsewhere names are durable by themselves.
+    // Only on Unix can a folder be opened and synced; on other systems, names are durable without it.
     #[cfg(unix)]
     unless_unsupported_sync(File::open(folder)?.sync_all())?;
     let _ = folder;
     Ok(())
 }
 
-/// Reads a small file. Refuses a pipe or a device, which may never end, and a file that is larger than `limit`.
+/// Reads a small file. Refuses a pipe or a device, which may never end, and a file larger than `limit` bytes.
 pub fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     use io::Read as _;
     let mut options = File::options();
     options.read(true);
-    // Otherwise opening a pipe would wait for its other end.
+    // Otherwise, opening a pipe would wait for its other end.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
@@ -196,7 +196,7 @@ pub fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Some file systems cannot sync a folder, and say so.
+/// Ignores the error of file systems that cannot sync a folder.
 #[cfg(unix)]
 fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
     match synced {
@@ -205,7 +205,8 @@ fn unless_unsupported_sync(synced: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Waits until no other process appends to a file, and locks it. If files cannot be locked, the conversation's lock has to suffice.
+/// Waits until no other process appends to a file, and locks it. If the file system has no locks, the conversation's lock must be
+/// enough.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     file.lock().or_else(unless_unsupported)
 }
@@ -224,7 +225,7 @@ fn unless_unsupported(why: io::Error) -> io::Result<()> {
     if why.kind() == io::ErrorKind::Unsupported { Ok(()) } else { Err(why) }
 }
 
-/// The numbers by which the system knows a file, whatever its name. Where there are none, they are 0.
+/// The device and the inode by which the system identifies a file under any name; 0 on systems without them.
 pub(crate) type Identity = (u64, u64);
 
 pub(crate) fn identity(metadata: &Metadata) -> Identity {
@@ -240,7 +241,7 @@ pub(crate) fn identity(metadata: &Metadata) -> Identity {
     }
 }
 
-/// The number of names that a file has: none after it was deleted or replaced. Where the system does not say, one.
+/// How many names a file has: 0 after it was deleted or replaced; 1 on systems that do not count them.
 pub(crate) fn names(metadata: &Metadata) -> u64 {
     #[cfg(unix)]
     {
@@ -271,7 +272,7 @@ pub(crate) fn read_at(file: &File, at: u64, len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a path exists. If looking is not permitted, that is an error and not a no.
+/// Whether a path exists. If the system does not permit looking, that is an error.
 pub(crate) fn is_there(path: &Path) -> StoreResult<bool> {
     path.try_exists().map_err(StoreError::io(format!("looking for {}", path.display())))
 }
@@ -289,7 +290,7 @@ mod tests {
         assert!(!made("file") && !made("file/a/b"));
     }
 
-    /// Below `/proc` nothing can be made, and the system says that something is missing.
+    /// Below `/proc` no folder can be created, and the system reports that something is missing.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_cannot_be_made_is_tried_once() {

@@ -1,7 +1,7 @@
 //! Finds out which files belong to a store, under any name.
 //!
-//! A model that may read the working folder must not read a store through a hard link in it. A hard link has the same inode as the file,
-//! so inodes are compared.
+//! A model that may read the working folder must not read a store through a hard link in it. A hard link has the same inode as the
+//! original, so inodes are compared.
 
 use std::{
     fs::{self, DirEntry, File},
@@ -14,7 +14,7 @@ use rejoin_record::ConversationId;
 use super::{above, identity};
 use crate::location::Location;
 
-/// The endings of the names of files beside a database.
+/// How the names of files next to a database end.
 const BESIDE: [&str; 11] = [
     "-wal",
     "-shm",
@@ -29,11 +29,11 @@ const BESIDE: [&str; 11] = [
     ".locks",
 ];
 
-/// Folders in a folder of conversations.
+/// The folders inside a folder of conversations.
 const INNER: [&str; 3] = ["aside", "drafts", ".locks"];
 
-/// Whether an open file belongs to a store: to its record, logs, index, copies, drafts or locks. On systems without inodes the answer is
-/// always no.
+/// Whether an open file belongs to a store: to its record, logs, index, copies, drafts or locks. Always false on systems without
+/// inodes.
 pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
     let wanted = identity(&file.metadata()?);
     let mut found = false;
@@ -44,8 +44,8 @@ pub fn belongs_to(location: &Location, file: &File) -> io::Result<bool> {
     Ok(found)
 }
 
-/// The inodes of all files of a store, for asking about many files at once. A file with one of these numbers may be on another
-/// device, and files may have been added since: [`belongs_to`] decides.
+/// The inodes of all files of a store, for checking many files at once. A file with one of these numbers may be on another device,
+/// and files may have been added since, so [`belongs_to`] decides.
 ///
 /// # Errors
 /// If a folder of the store cannot be read.
@@ -59,8 +59,8 @@ pub fn inodes(location: &Location) -> io::Result<Vec<u64>> {
     Ok(inodes)
 }
 
-/// Whether a new file would belong to a store. The file is named by an existing folder (its device and inode) and the names that lead
-/// from there to the file; the folders among them do not exist yet.
+/// Whether a new file would belong to a store. The file is given by an existing folder (its device and inode) and the names that
+/// lead from there to the file; the folders among them do not exist yet.
 ///
 /// # Errors
 /// If the store's folder cannot be read.
@@ -90,7 +90,7 @@ pub fn would_belong_to(location: &Location, folder: (u64, u64), names: &[&str]) 
     Ok(false)
 }
 
-/// The folder that a store is in.
+/// The folder that contains a store.
 fn home(location: &Location) -> Option<&Path> {
     match location {
         Location::Sqlite(path) => Some(above(path)),
@@ -100,7 +100,7 @@ fn home(location: &Location) -> Option<&Path> {
     }
 }
 
-/// Looks at every file of a store, until told to stop.
+/// Passes every file of a store to `more`, until that returns false.
 fn each_own(location: &Location, more: &mut dyn FnMut(&DirEntry) -> bool) -> io::Result<()> {
     let Some(folder) = home(location) else { return Ok(()) };
     let entries = match fs::read_dir(folder) {
@@ -128,7 +128,7 @@ fn each_own(location: &Location, more: &mut dyn FnMut(&DirEntry) -> bool) -> io:
     Ok(())
 }
 
-/// Whether a name in a store's folder is one that the store uses.
+/// Whether the store uses a name in its folder.
 fn is_name_of(location: &Location, name: &str) -> bool {
     match location {
         Location::Sqlite(path) => {
@@ -144,13 +144,13 @@ fn is_name_of(location: &Location, name: &str) -> bool {
                     .file_stem()
                     .is_some_and(|stem| stem.to_str().is_some_and(id))
         }
-        // The whole folder is its own.
+        // The whole folder belongs to the store.
         Location::Postgres(_) => true,
         Location::Memory => false,
     }
 }
 
-/// Whether an entry of a folder is this file. Its inode is compared first, because asking for the device costs a call to the system.
+/// Whether a directory entry is this file. Its inode is compared first, because reading the device takes a system call.
 fn is(entry: &DirEntry, wanted: super::Identity) -> bool {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Updates what follows from the entries, such as the index, a moment after an append, so that no caller waits for it.
+//! Updates data derived from the entries, such as the index, a moment after an append, so that no caller waits for it.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -10,29 +10,30 @@ use crate::{error::StoreError, lock::guard};
 
 type CatchUp = dyn Fn() -> Result<(), StoreError> + Send + Sync;
 
-/// The time between the last append and the update. The appends of one turn follow each other more quickly.
+/// How long after the last append the update starts. The appends of one turn follow each other more quickly.
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
 struct State {
     appends: u64,
-    /// The number of appends that are in the index.
+    /// The number of appends that the last update covered.
     followed: u64,
-    /// Whether the thread waits for an append. An append that it does not wait for need not wake it.
+    /// Whether the thread waits for an append. Otherwise an append need not wake it.
     is_idle: bool,
     ends: bool,
 }
 
-/// When a follower updates, other than a moment after the last append.
+/// When a follower updates, apart from the pause after the last append.
 #[derive(Clone, Copy)]
 pub(crate) struct Rhythm {
-    /// How many times as long as the last update the next pause is, at least; 0 for the usual pause.
+    /// The next pause is at least this many times as long as the last update; 0 for the usual pause.
     pub(crate) rest: u32,
-    /// The longest time without an update while appends go on without a pause.
+    /// The longest time without an update while appends keep coming.
     pub(crate) longest: Duration,
 }
 
-/// A thread that updates what follows from the entries. It starts with the first append and ends with the store, up to date.
+/// A thread that updates data derived from the entries. It starts with the first append. It ends with the store, after a last
+/// update.
 pub(crate) struct Follower {
     catch_up: Arc<CatchUp>,
     rhythm: Rhythm,
@@ -45,7 +46,7 @@ impl Follower {
         Self { catch_up, rhythm, shared: Arc::default(), thread: Mutex::new(None) }
     }
 
-    /// Tells the thread about an append.
+    /// Reports an append to the thread.
     pub(crate) fn follow(&self) {
         let (state, changed) = &*self.shared;
         let was_idle = {
@@ -82,7 +83,7 @@ fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar), rhythm: R
         let begun = Instant::now();
         loop {
             let before = now.appends;
-            // Closing the store waits for this thread, so there is no pause then.
+            // Closing the store waits for this thread, so it skips the pause then.
             let waited = changed.wait_timeout_while(now, pause, |state| !state.ends);
             (now, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if now.ends || now.appends == before || begun.elapsed() >= rhythm.longest {
@@ -92,7 +93,7 @@ fn run(catch_up: &CatchUp, (state, changed): &(Mutex<State>, Condvar), rhythm: R
         let appends = now.appends;
         drop(now);
         let begun = Instant::now();
-        // The next list or search tries again, and reports the error.
+        // The next list or search tries again and reports the error.
         if let Err(why) = catch_up() {
             tracing::debug!("the index does not follow: {why}");
         }

@@ -1,7 +1,7 @@
-//! Entries that the index has seen and the record no longer has.
+//! Entries that the index has seen but that the record no longer has.
 //!
-//! A record whose end was cut off looks whole, but the index knows the newest entry of each conversation. A missing entry stays in the
-//! index until it is back, even when the rest of the index is rebuilt.
+//! A record whose end was cut off looks whole, but the index knows the newest entry of each conversation. A missing entry stays in
+//! the index until it is back, even if the rest of the index is rebuilt.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::{
     store::{Problem, StoragePlace},
 };
 
-/// An entry that was seen and is missing.
+/// An entry that was seen and is now missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) conversation: ConversationId,
-    /// Its place, and its hash.
+    /// Its `seq`.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// The newest place that is left of the conversation; none if nothing is.
+    /// The highest `seq` that is left in the conversation; `None` if no entry is left.
     pub(crate) rest: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Lost {
     }
 }
 
-/// The advice that is reported once, if anything is missing.
+/// The problem that is reported once if entries are missing, with advice.
 pub(crate) fn advice(index: &Path) -> Problem {
     let what = format!(
         "entries are missing that were here before: the end of the file was cut off, or an older copy was put in its place. If you \
@@ -67,7 +67,7 @@ fn select(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Lost>> {
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The entries that were missing before.
+/// The entries that were already missing at the last update.
 pub(crate) fn missed(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
     select(connection, "SELECT id, seq, hash, rest FROM lost")
 }
@@ -77,7 +77,7 @@ pub(crate) fn seen(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
     select(connection, "SELECT id, seq, hash, NULL FROM summary WHERE seq IS NOT NULL AND hash IS NOT NULL")
 }
 
-/// Notes a missing entry.
+/// Records a missing entry.
 pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     sql::run(
         index,
@@ -91,7 +91,7 @@ pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     )
 }
 
-/// Forgets an entry that is back.
+/// Forgets a missing entry that is back.
 pub(crate) fn forget(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
     let place = (lost.conversation.to_string(), lost.seq as i64);
     sql::run(index, "DELETE FROM lost WHERE id = ?1 AND seq = ?2", place)

@@ -1,8 +1,8 @@
-//! The index for lists and search: a file beside the record that can be deleted at any time.
+//! The index for lists and searches: a file next to the record that can be deleted at any time.
 //!
-//! It holds a summary of each conversation and the words of each entry. A [`Feed`] supplies them: rows of a database (`sqlite/feed.rs`) or
-//! files of a folder (`jsonl/feed.rs`). The index is updated before every query. If it cannot be written, the caller reads the record
-//! instead.
+//! It holds a summary of each conversation and the words of each entry. A [`Feed`] supplies them: rows of a database
+//! (`sqlite/feed.rs`) or files of a folder (`jsonl/feed.rs`). The index is updated before every query. If it cannot be written, the
+//! caller reads the record instead.
 
 mod follower;
 pub(crate) mod lost;
@@ -30,10 +30,10 @@ use crate::{
     summary::{About, Tally},
 };
 
-/// The version of the file. An index of another version is deleted and rebuilt.
+/// The version of the file format. An index of another version is deleted and rebuilt.
 const FORM: i64 = 11;
 
-/// `state` is used by the feed of a database; `file`, `place` and `going` by that of a folder.
+/// The feed of a database uses `state`; that of a folder uses `file`, `place` and `going`.
 const SCHEMA: &str = "
     CREATE TABLE state (name TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
     CREATE TABLE file (id TEXT PRIMARY KEY, mark TEXT NOT NULL) STRICT;
@@ -59,14 +59,14 @@ const SCHEMA: &str = "
     CREATE INDEX checkpoint_of ON checkpoint (id, piece);
 ";
 
-/// How often an operation is repeated because another process replaced the index or removed something from the record.
+/// How often an operation is repeated because another process replaced the index or removed data from the record.
 const TRIES: usize = 20;
 
-/// Where an index gets its entries from.
+/// The source of an index's entries.
 pub(crate) trait Feed {
-    /// Where the index is.
+    /// The path of the index file.
     fn path(&self) -> PathBuf;
-    /// The function that says what an entry is about.
+    /// The function that derives the facts about entries.
     fn digester(&self) -> Digester;
     /// Initialises a new index.
     fn begin(&self, index: &Connection) -> Result<(), IndexError> {
@@ -78,13 +78,13 @@ pub(crate) trait Feed {
         let _ = index;
         Ok(true)
     }
-    /// Adds what is new.
-    fn update(&self, index: &Connection) -> Result<Followed, IndexError>;
-    /// What the next index must know.
+    /// Adds the new entries to the index.
+    fn update(&self, index: &Connection) -> Result<IndexUpdate, IndexError>;
+    /// The facts that the next index must keep.
     fn remember(&self, index: &Connection) -> Result<Remembered, IndexError>;
-    /// The keys under which an index has the words of a conversation.
+    /// The keys of a conversation's words in an index.
     fn keys_of(&self, index: &Connection, conversation: ConversationId) -> Result<HashSet<i64>, IndexError>;
-    /// The entries with these keys, as far as they can be read.
+    /// The readable entries with these keys.
     fn entries(
         &self,
         index: &Connection,
@@ -93,17 +93,17 @@ pub(crate) trait Feed {
 }
 
 /// The result of an update.
-pub(crate) enum Followed {
-    /// The index has everything.
+pub(crate) enum IndexUpdate {
+    /// The index covers all entries.
     UpToDate,
-    /// Something was removed from the record. Deleting rows would leave words in the file, so a new index is made.
+    /// Entries were removed from the record. Deleting rows would leave their words in the file, so a new index is made.
     Outdated(&'static str),
 }
 
-/// What one index passes on to the next.
+/// The facts that a new index takes over from the old one.
 #[derive(Default)]
 pub(crate) struct Remembered {
-    /// Entries that were seen and are missing.
+    /// Entries that were seen and are now missing.
     pub(crate) lost: Vec<Lost>,
     /// Conversations that are being deleted, with the `seq` of their newest entry.
     pub(crate) going: Vec<(String, i64)>,
@@ -112,7 +112,7 @@ pub(crate) struct Remembered {
 /// Why an operation on the index failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IndexError {
-    /// The index itself cannot be used.
+    /// SQLite failed on the index itself.
     #[error(transparent)]
     Index(#[from] rusqlite::Error),
     /// The record cannot be read, or the index cannot be created.
@@ -131,15 +131,15 @@ impl From<IndexError> for StoreError {
     }
 }
 
-/// The index of a store, which is opened on demand.
+/// The index of a store. It is opened on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    open: Mutex<Option<Opened>>,
+    open: Mutex<Option<OpenIndex>>,
 }
 
 /// An open index, and the identity of its file.
 #[derive(Debug)]
-struct Opened {
+struct OpenIndex {
     connection: Connection,
     identity: Option<Identity>,
 }
@@ -149,7 +149,7 @@ fn named(path: &Path) -> Option<Identity> {
 }
 
 impl Index {
-    /// Updates the index, and does something with it.
+    /// Updates the index, and then uses it.
     fn with<T>(
         &self,
         feed: &dyn Feed,
@@ -158,7 +158,7 @@ impl Index {
         let mut open = guard(&self.open);
         let mut failed = false;
         for _ in 0..TRIES {
-            let Opened { connection, identity } = opened(feed, &mut open)?;
+            let OpenIndex { connection, identity } = opened(feed, &mut open)?;
             let updated = feed.update(connection);
             if *identity != named(&feed.path()) {
                 // Another process made a new index, which alone knows what was deleted meanwhile.
@@ -166,8 +166,8 @@ impl Index {
                 continue;
             }
             match updated {
-                Ok(Followed::UpToDate) => return Ok(work(connection)?),
-                Ok(Followed::Outdated(why)) => tracing::debug!("a new index is made: {why}"),
+                Ok(IndexUpdate::UpToDate) => return Ok(work(connection)?),
+                Ok(IndexUpdate::Outdated(why)) => tracing::debug!("a new index is made: {why}"),
                 // A damaged record is not repaired here, and the same error does not rebuild the index twice.
                 Err(IndexError::Store(why)) if failed || why.is_damage() => return Err(why),
                 Err(why) if failed => return Err(why.into()),
@@ -181,7 +181,7 @@ impl Index {
         Err(StoreError::ReadOnly(String::from("other processes keep replacing the index")))
     }
 
-    /// Writes to the index without updating it, even if another process is replacing it.
+    /// Writes to the index without updating it first, even if another process is replacing it.
     pub(crate) fn write(
         &self,
         feed: &dyn Feed,
@@ -189,7 +189,7 @@ impl Index {
     ) -> Result<(), StoreError> {
         let mut open = guard(&self.open);
         for _ in 0..TRIES {
-            let Opened { connection, identity } = opened(feed, &mut open)?;
+            let OpenIndex { connection, identity } = opened(feed, &mut open)?;
             let done = work(connection);
             if *identity == named(&feed.path()) {
                 return Ok(done.map_err(IndexError::from)?);
@@ -198,12 +198,12 @@ impl Index {
         Ok(())
     }
 
-    /// Whether there is an index, so that a query need not create one.
+    /// Whether an index exists, so that a query need not create one.
     pub(crate) fn exists(&self, feed: &dyn Feed) -> bool {
         guard(&self.open).is_some() || feed.path().exists()
     }
 
-    /// Creates the index, if there is none, before anything is appended. Nothing is read yet.
+    /// Creates the index before the first append, if there is none. Nothing is read yet.
     pub(crate) fn prepare(&self, feed: &dyn Feed) {
         if !feed.path().exists()
             && let Err(why) = opened(feed, &mut guard(&self.open))
@@ -217,18 +217,18 @@ impl Index {
         self.with(feed, |_| Ok(()))
     }
 
-    /// Makes a new index without the words of removed entries. It still knows what is missing.
+    /// Makes a new index without the words of removed entries. It still knows which entries are missing.
     pub(crate) fn wipe(&self, feed: &dyn Feed) -> Result<(), StoreError> {
         if self.exists(feed) { Ok(make_again(feed, &mut guard(&self.open))?) } else { Ok(()) }
     }
 
-    /// Deletes the index with everything that it knows. The next query makes a new one.
+    /// Deletes the index with everything that it knows. The next query creates a new one.
     pub(crate) fn discard(&self, feed: &dyn Feed) {
         *guard(&self.open) = None;
         remove(&feed.path());
     }
 
-    /// Closes the index, and returns the connection for a last note.
+    /// Closes the index, and returns its connection for a last write.
     pub(crate) fn close(&self) -> Option<Connection> {
         guard(&self.open).take().map(|open| open.connection)
     }
@@ -252,8 +252,8 @@ impl Index {
         self.with(feed, |index| words::search(feed, index, search))
     }
 
-    /// The checkpoint of a conversation. The index is not updated.
-    pub(crate) fn checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, each: EachPiece<'_>) {
+    /// The checkpoint of a conversation. The index is not updated first.
+    pub(crate) fn checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, each: OnPiece<'_>) {
         if !self.exists(feed) {
             return;
         }
@@ -274,7 +274,7 @@ impl Index {
         }
     }
 
-    /// Keeps the checkpoint of a conversation, if there is an index.
+    /// Keeps the checkpoint of a conversation, if the index exists.
     pub(crate) fn keep_checkpoint(&self, feed: &dyn Feed, conversation: ConversationId, pieces: &[String]) {
         let id = conversation.to_string();
         let insert = "INSERT INTO checkpoint (id, piece, text) VALUES (?1, ?2, ?3)";
@@ -288,7 +288,8 @@ impl Index {
         }
     }
 
-    /// Notes that a part of a conversation cannot be read. Without an index nothing happens: the next one finds out by itself.
+    /// Records that a part of a conversation cannot be read. Without an index this does nothing: the next index will find the
+    /// damage.
     pub(crate) fn note_damage(&self, feed: &dyn Feed, conversation: ConversationId) {
         if self.exists(feed)
             && let Err(why) = self.write(feed, |index| note_damage(index, conversation))
@@ -297,11 +298,11 @@ impl Index {
         }
     }
 
-    /// Why the words cannot be searched, if they are damaged.
+    /// The error, if the words in the index are damaged and cannot be searched.
     pub(crate) fn damaged_words(&self, feed: &dyn Feed) -> Option<String> {
         let checked = self.with(feed, |index| {
             let check = index.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
-            // An index that cannot be written cannot be checked either. That is no damage.
+            // An index that cannot be written cannot be checked either; that is not damage.
             Ok(check
                 .err()
                 .filter(|why| why.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt)))
@@ -309,7 +310,7 @@ impl Index {
         checked.ok().flatten().map(|why| why.to_string())
     }
 
-    /// The entries that were missing when the index was last made, unless `is_back`.
+    /// The entries that were missing when the index was last made, without those that `is_back` accepts.
     pub(crate) fn missed(
         &self,
         feed: &dyn Feed,
@@ -329,7 +330,8 @@ impl Index {
         missed.unwrap_or_default()
     }
 
-    /// The newest entry of each conversation when it was last read, and what was missing even then. The index is not updated.
+    /// The newest entry of each conversation when it was last read, and the entries that were missing then. The index is not
+    /// updated first.
     pub(crate) fn seen<T>(
         &self,
         feed: &dyn Feed,
@@ -345,8 +347,8 @@ impl Index {
     }
 }
 
-/// The current index. Another process may have replaced the one that was open.
-fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opened, IndexError> {
+/// The current index. Another process may have replaced the open one.
+fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<OpenIndex>) -> Result<&'o OpenIndex, IndexError> {
     let path = feed.path();
     if open.as_ref().is_some_and(|open| open.identity != named(&path)) {
         *open = None;
@@ -357,18 +359,18 @@ fn opened<'o>(feed: &dyn Feed, open: &'o mut Option<Opened>) -> Result<&'o Opene
     Ok(open.as_ref().expect("BUG: just opened"))
 }
 
-fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
+fn open_as_it_is(feed: &dyn Feed, path: &Path) -> Result<OpenIndex, IndexError> {
     let identity = named(path);
     if identity.is_some() {
         let connection = connect(path)?;
         if form_of(&connection)? == FORM && is_plain(&connection) && feed.owns(&connection)? {
-            return Ok(Opened { connection, identity });
+            return Ok(OpenIndex { connection, identity });
         }
     }
     Err(StoreError::Missing(path.to_owned()).into())
 }
 
-fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
+fn make(feed: &dyn Feed, path: &Path) -> Result<OpenIndex, IndexError> {
     let mut tries = 0;
     loop {
         remove(path);
@@ -376,8 +378,8 @@ fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
         let identity = named(path);
         tries += 1;
         match make_tables(feed, path) {
-            Ok(connection) => return Ok(Opened { connection, identity }),
-            // Another process made one in its place.
+            Ok(connection) => return Ok(OpenIndex { connection, identity }),
+            // Another process created a new index meanwhile.
             Err(_) if tries < TRIES && identity != named(path) => {}
             Err(why) => return Err(why),
         }
@@ -386,10 +388,10 @@ fn make(feed: &dyn Feed, path: &Path) -> Result<Opened, IndexError> {
 
 fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, IndexError> {
     let connection = connect(path)?;
-    // The existence of an index survives a power cut: it tells a torn append from a lost one.
+    // The existence of an index must survive a power cut: it distinguishes a torn append from a lost one.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
+    // Another process may have initialised it first.
     if form_of(&transaction)? != FORM {
         transaction.execute_batch(SCHEMA)?;
         feed.begin(&transaction)?;
@@ -401,8 +403,8 @@ fn make_tables(feed: &dyn Feed, path: &Path) -> Result<Connection, IndexError> {
     Ok(connection)
 }
 
-/// Makes a new index, which knows what the old one knew to be missing, and what is missing now.
-fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), IndexError> {
+/// Makes a new index. It takes over the missing entries from the old one, and adds those that are missing now.
+fn make_again(feed: &dyn Feed, open: &mut Option<OpenIndex>) -> Result<(), IndexError> {
     let path = feed.path();
     let old = open.take().map_or_else(|| open_as_it_is(feed, &path), Ok);
     let remembered = old.and_then(|old| feed.remember(&old.connection)).unwrap_or_default();
@@ -412,13 +414,13 @@ fn make_again(feed: &dyn Feed, open: &mut Option<Opened>) -> Result<(), IndexErr
         lost::put(new, lost)?;
     }
     for (id, seq) in &remembered.going {
-        put_going(new, id, *seq)?;
+        record_deletion(new, id, *seq)?;
     }
     Ok(())
 }
 
-/// Notes that a conversation is about to be deleted, so that nothing counts as missing if it comes back shorter.
-pub(crate) fn put_going(index: &Connection, id: &str, newest: i64) -> rusqlite::Result<()> {
+/// Records that a conversation is about to be deleted, so that nothing counts as missing if a shorter one is imported again.
+pub(crate) fn record_deletion(index: &Connection, id: &str, newest: i64) -> rusqlite::Result<()> {
     sql::run(index, "INSERT OR REPLACE INTO going (id, seq) VALUES (?1, ?2)", (id, newest))
 }
 
@@ -431,7 +433,7 @@ fn connect(path: &Path) -> Result<Connection, IndexError> {
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(files::plain_name(path)?, flags)?;
     connection.busy_timeout(Duration::from_secs(30))?;
-    // What a power failure loses is read again from the record.
+    // Data lost in a power failure is read again from the record.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;",
     )?;
@@ -439,14 +441,14 @@ fn connect(path: &Path) -> Result<Connection, IndexError> {
     Ok(connection)
 }
 
-/// Opens an index to look something up. It is opened to be written, because only such a connection removes the files that it creates
-/// beside the index.
+/// Opens an index for a single query. It is opened for writing, because only such a connection removes the files that it creates
+/// next to the index.
 pub(crate) fn glance(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Whether a file has no triggers and no views, which would act when something is written.
+/// Whether a database has no triggers and no views, which could act when it is written.
 fn is_plain(connection: &Connection) -> bool {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')";
     connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)
@@ -458,12 +460,12 @@ fn remove(path: &Path) {
     }
 }
 
-/// Summaries that are being updated. They are written at the end.
+/// Summaries that are being updated. They are written at the end of the update.
 #[derive(Default)]
 pub(crate) struct Summaries(HashMap<ConversationId, Tally>);
 
 impl Summaries {
-    /// Adds one entry, and its words under a key. The entry is dropped before its words are stored, because either may be very long.
+    /// Adds one entry, and its words under a key. The entry is dropped before its words are stored, because both may be very long.
     pub(crate) fn take(
         &mut self,
         index: &Connection,
@@ -497,7 +499,7 @@ impl Summaries {
         })
     }
 
-    /// Writes them. `entries` reads the entries of a conversation up to a `seq`, if its state cannot be derived otherwise.
+    /// Writes the summaries. If a state cannot be derived otherwise, `entries` reads the entries of a conversation up to a `seq`.
     pub(crate) fn put(
         &mut self,
         index: &Connection,
@@ -595,8 +597,8 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Option<Summary>> {
     }))
 }
 
-/// The condition that a summary is in a scope, with parameters from a number on, and their values. A part that is not empty is said to be so,
-/// because only then the index of that part is used.
+/// The SQL condition that a summary is in a scope, with parameters numbered from `first`, and their values. Parts that are set are
+/// tested to be non-empty, because SQLite uses their partial index only then.
 fn of_scope(scope: &ScopeFilter, first: usize) -> (String, Vec<&str>) {
     let given = Scope::PARTS.iter().zip(scope.parts()).filter_map(|(name, part)| Some((name, part?)));
     let mut condition = String::new();
@@ -633,7 +635,7 @@ fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Page> {
         "SELECT {COLUMNS} FROM summary WHERE ((updated < ?1) OR (updated = ?1 AND id > ?2)){condition} \
          ORDER BY updated DESC, id LIMIT ?3"
     );
-    // One more than asked for tells whether there is a next page.
+    // Read one more than requested, to know whether there is a next page.
     let more = if limit < 0 { -1 } else { limit.saturating_add(1) };
     let mut values: Vec<&dyn rusqlite::ToSql> = vec![&updated, &id, &more];
     values.extend(parts.iter().map(|part| part as &dyn rusqlite::ToSql));

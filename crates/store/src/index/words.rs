@@ -1,4 +1,4 @@
-//! Searches the index: turns a query into entries, best first, with the hits marked.
+//! Searches the index: turns a query into entries, best first, with the matches marked.
 
 use std::{
     cell::RefCell,
@@ -16,7 +16,7 @@ use crate::{
     summary::Summary,
 };
 
-/// The most matching entries that are ranked. If there are more, the newest are returned without a rank.
+/// The most matching entries that are ranked. If more match, the newest are returned without a rank.
 const RANKED: i64 = 2000;
 
 /// The SQL function that gives SQLite the text to index.
@@ -33,7 +33,7 @@ pub(super) fn prepare(index: &Connection) -> rusqlite::Result<()> {
     index.create_scalar_function(TEXT, 0, flags, |_| Ok(Indexed(NEXT.take())))
 }
 
-/// A text on its way to SQLite.
+/// A text to pass to SQLite.
 struct Indexed(Option<Text>);
 
 impl ToSql for Indexed {
@@ -44,14 +44,14 @@ impl ToSql for Indexed {
 
 /// Stores the words of an entry.
 ///
-/// The text is handed over by a function: SQLite keeps one copy of what a function returns, and would keep two of a parameter
-/// beside our own. Texts of 64 MiB do occur.
+/// A function passes the text: SQLite keeps one copy of a function's result, but two copies of a parameter in addition to ours.
+/// Texts of 64 MiB do occur.
 pub(super) fn put(index: &Connection, key: i64, text: Text) -> rusqlite::Result<()> {
     NEXT.set(Some(spaced(text)));
     sql::run(index, &format!("INSERT INTO words (rowid, text) VALUES (?1, {TEXT}())"), [key])
 }
 
-/// The text with spaces around characters of scripts without spaces, so that each is a word.
+/// The text with spaces around the characters of scripts that write no spaces, so that each character is a word.
 fn spaced(text: Text) -> Text {
     if !text.chars().any(scan::is_unspaced) {
         return text;
@@ -98,7 +98,7 @@ pub(super) fn search(feed: &dyn Feed, index: &Connection, search: &Search) -> Re
     Ok(hits)
 }
 
-/// The keys of the entries that a search is limited to; none if it is not limited.
+/// The keys of the entries that a search is limited to; `None` if it is not limited.
 fn within(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Option<HashSet<i64>>, IndexError> {
     let conversations = match search.within {
         None if search.scope.is_open() => return Ok(None),
@@ -116,7 +116,7 @@ fn within(feed: &dyn Feed, index: &Connection, search: &Search) -> Result<Option
     Ok(Some(keys))
 }
 
-/// An entry that matches, with the hits in it marked.
+/// A matching entry, with the matches marked.
 fn hit(
     digester: Digester,
     conversation: ConversationId,
@@ -127,7 +127,7 @@ fn hit(
 ) -> Option<Hit> {
     let digest = digester(None).add(entry);
     let words = digest.words?;
-    // The index folds more characters than `excerpt` does. If the hit is not found, the beginning is shown.
+    // The index folds more characters than `excerpt` does. If `excerpt` finds no match, the beginning is shown.
     let excerpt = scan::excerpt(&words.text, parts).map(|(excerpt, _)| excerpt);
     Some(Hit {
         conversation,
@@ -154,7 +154,7 @@ fn matching(
     if let Some(within) = within {
         keys.retain(|key| within.contains(key));
     }
-    // For very common words the newest entries are as good as any, and ranking all would take long.
+    // For very common words, the newest entries are as good as any, and ranking all would take long.
     if keys.len() as i64 > RANKED {
         return Ok(keys.into_iter().take(limit).map(|key| (key, 0.0)).collect());
     }

@@ -1,5 +1,5 @@
-//! Removes the content of entries permanently. This is the only place where a file is rewritten: a new file is written beside it, synced,
-//! and renamed, so that a crash leaves one or the other.
+//! Removes the content of entries permanently. Only this code rewrites a file: a new file is written next to it, synced, and
+//! renamed, so that a crash leaves either the old or the new one.
 
 use std::{
     fs::File,
@@ -17,7 +17,7 @@ use super::{
     read::{self, Span},
 };
 use crate::{
-    aside::Sought,
+    aside::ErasedContent,
     error::{StoreError, StoreResult},
     scan,
     store::{Erasure, StoredItem},
@@ -28,7 +28,7 @@ pub(super) fn draft(conversation: ConversationId) -> String {
     format!(".{conversation}.erasing")
 }
 
-/// Removes the salt and body of entries, and appends the notes about it.
+/// Removes the salt and body of entries, and appends the notes about the erasure.
 pub(super) fn erase(
     store: &Jsonl,
     conversation: ConversationId,
@@ -57,8 +57,8 @@ pub(super) fn erase(
         let _ = store.folder.remove(&draft);
         return Err(locked.failed("rewriting")(why));
     }
-    // Copies of the entry may have been set aside when they were found damaged.
-    let forgotten = store.asides.forget(&conversation.to_string(), Sought::any(&sought));
+    // Copies of the entry may have been set aside when it was found damaged.
+    let forgotten = store.asides.forget(&conversation.to_string(), ErasedContent::any(&sought));
     forgotten.map_err(locked.failed("removing what was set aside of"))?;
     drop(store.take(conversation));
     let last = notes.last().map(Tail::of);
@@ -66,23 +66,23 @@ pub(super) fn erase(
 }
 
 /// The content of the entries that exist.
-pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<Sought>> {
+pub(super) fn contents(file: &File, ids: &[EntryId]) -> io::Result<Vec<ErasedContent>> {
     let mut found = Vec::new();
     read::read(file, Span { from: 0, locked: true }, &mut |read| {
         if let StoredItem::Entry(entry) = &read.item
             && ids.contains(&entry.id())
         {
             let body = entry.body().cloned().unwrap_or_else(|| Raw::new(String::new()));
-            found.push(Sought { entry: entry.id(), body });
+            found.push(ErasedContent { entry: entry.id(), body });
         }
         if found.len() == ids.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(found)
 }
 
-/// Writes the new file: every line as it is, the entries without their content, and the notes at the end.
+/// Writes the new file: every other line unchanged, the entries without their content, and the notes at the end.
 fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &str) -> io::Result<()> {
-    // A killed process may have left one.
+    // A killed process may have left such a file.
     store.folder.remove(draft)?;
     let file = store.folder.make_new(draft)?;
     let mut out = BufWriter::with_capacity(1 << 16, &file);
@@ -115,7 +115,8 @@ fn write(store: &Jsonl, draft: &str, locked: &Locked, ids: &[EntryId], notes: &s
     file.sync_all()
 }
 
-/// Writes a line that names the entry, without its content. A piece that is no entry but names it may be a damaged copy, and is left out.
+/// Writes a line that names the entry, without the entry's content. A piece that is not an entry but names it may be a damaged
+/// copy, so it is left out.
 fn rewrite(out: &mut impl Write, line: &[u8], found: Pieces, entry: EntryId) -> io::Result<()> {
     let name = entry.to_string();
     let concerned = found.entries.iter().any(|piece| piece.entry.id() == entry);
@@ -145,7 +146,7 @@ fn rewrite(out: &mut impl Write, line: &[u8], found: Pieces, entry: EntryId) -> 
     Ok(())
 }
 
-/// Copies a line that is too long to be loaded.
+/// Copies a line that is too long to load.
 fn copy(mut file: &File, at: LineAt, out: &mut impl Write) -> io::Result<()> {
     let before = file.stream_position()?;
     file.seek(SeekFrom::Start(at.start))?;

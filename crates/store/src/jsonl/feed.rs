@@ -1,5 +1,5 @@
-//! Feeds the index from a folder. A file whose size, time or identity changed is read again, from where the index stopped if it has only
-//! grown.
+//! Feeds the index from a folder. A file whose size, time or identity changed is read again; if it has only grown, from the
+//! position where the index stopped.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,15 +16,15 @@ use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, IndexError, Remembered, Summaries, get,
+        Feed, IndexError, IndexUpdate, Remembered, Summaries, get,
         lost::{self, Lost},
-        put_going,
+        record_deletion,
     },
     scan, sql,
     store::{Store as _, StoredItem},
 };
 
-/// The files of a folder, as they were a moment ago.
+/// The files of a folder, listed a moment ago.
 pub(super) struct Files<'s> {
     pub(super) store: &'s Jsonl,
     pub(super) marks: Vec<(ConversationId, Mark)>,
@@ -39,14 +39,14 @@ impl Feed for Files<'_> {
         self.store.digester
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
+    fn update(&self, index: &Connection) -> Result<IndexUpdate, IndexError> {
         let mut known: HashMap<String, String> =
             sql::all(index, "SELECT id, mark FROM file", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let marks = self.marks.iter().map(|(id, mark)| (*id, spelled(mark)));
         let changed: Vec<(ConversationId, String)> =
             marks.filter(|(id, mark)| known.remove(&id.to_string()).as_ref() != Some(mark)).collect();
         if changed.is_empty() && known.is_empty() {
-            return Ok(Followed::UpToDate);
+            return Ok(IndexUpdate::UpToDate);
         }
         let mut is_removed = !known.is_empty();
         let transaction = Transaction::new_unchecked(index, TransactionBehavior::Immediate)?;
@@ -54,13 +54,13 @@ impl Feed for Files<'_> {
             match self.take_file(index, id, &mark) {
                 // It was deleted a moment ago.
                 Err(IndexError::Store(StoreError::NotFound(_))) => {}
-                // A file that cannot be read does not stop the others, and is tried again next time.
+                // A file that cannot be read does not stop the others. It is tried again next time.
                 Err(IndexError::Store(StoreError::Io { what, why })) => tracing::warn!("{what}: {why}"),
                 taken => is_removed |= taken?,
             }
         }
         transaction.commit()?;
-        Ok(if is_removed { Followed::Outdated("something was removed") } else { Followed::UpToDate })
+        Ok(if is_removed { IndexUpdate::Outdated("something was removed") } else { IndexUpdate::UpToDate })
     }
 
     fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
@@ -86,7 +86,7 @@ impl Feed for Files<'_> {
             let Ok(id) = id.parse() else { continue };
             wanted.entry(id).or_default().insert(seq.unsigned_abs(), *key);
         }
-        // Each conversation is read once, however many of its entries are wanted.
+        // Read each conversation once, however many of its entries are requested.
         let mut found = HashMap::new();
         for (id, mut wanted) in wanted {
             self.store.read(id, wanted.keys().copied().min().unwrap_or(0), &mut |item| {
@@ -107,7 +107,7 @@ impl Files<'_> {
     fn take_file(&self, index: &Connection, id: ConversationId, mark: &str) -> Result<bool, IndexError> {
         let name = id.to_string();
         let tail = get(index, id)?.and_then(|summary| summary.tail);
-        // What was read before stays if the file continues after it.
+        // Entries that were read before are kept if the file continues after them.
         let (mut entries, mut damaged) = self.read_from(id, tail.map_or(0, |tail| tail.seq))?;
         let before: Option<String> = sql::one(index, "SELECT mark FROM file WHERE id = ?1", [&name])?;
         let continues = tail
@@ -121,7 +121,7 @@ impl Files<'_> {
             if let Some(tail) = tail {
                 (entries, damaged) = self.read_from(id, 0)?;
                 let is_there = |entry: &Entry| entry.envelope().seq == tail.seq && entry.hash() == tail.hash;
-                if !entries.iter().any(is_there) && !is_going(index, id, tail.seq) {
+                if !entries.iter().any(is_there) && !is_being_deleted(index, id, tail.seq) {
                     let rest = entries.last().map(|entry| entry.envelope().seq);
                     lost::put(index, &Lost { conversation: id, seq: tail.seq, hash: tail.hash, rest })?;
                 }
@@ -158,24 +158,24 @@ impl Files<'_> {
         Ok((entries, damaged))
     }
 
-    /// Notes that a conversation is about to be deleted, so that nothing counts as missing if it comes back shorter.
+    /// Records that a conversation is about to be deleted, so that nothing counts as missing if a shorter one is imported again.
     pub(super) fn let_go(&self, id: ConversationId, newest: u64) -> StoreResult<()> {
         let newest = i64::try_from(newest).unwrap_or(i64::MAX);
-        self.store.index.write(self, |index| put_going(index, &id.to_string(), newest))
+        self.store.index.write(self, |index| record_deletion(index, &id.to_string(), newest))
     }
 
-    /// Notes that a conversation was deleted, and that the index knows it.
+    /// Records that a conversation was deleted, and that the index has noticed it.
     pub(super) fn is_gone(&self, id: ConversationId) -> StoreResult<()> {
         let forget =
             |index: &Connection| sql::run(index, "DELETE FROM going WHERE id = ?1", [id.to_string()]);
         self.store.index.write(self, forget)
     }
 
-    /// What the index has seen of a conversation: the newest entry when the file was last read, and what was missing even then. The file
-    /// is not read again.
+    /// The entries that the index has seen of a conversation: the newest one when the file was last read, and those that were
+    /// missing then. The file is not read again.
     pub(super) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
         let of_it = |index: &Connection, mut seen: Vec<Lost>| {
-            seen.retain(|lost| lost.conversation == id && !is_going(index, id, lost.seq));
+            seen.retain(|lost| lost.conversation == id && !is_being_deleted(index, id, lost.seq));
             seen
         };
         self.store.index.seen(self, of_it).unwrap_or_default()
@@ -189,15 +189,15 @@ fn spelled(mark: &Mark) -> String {
     format!("{} {since} {:?}", mark.size, mark.identity)
 }
 
-/// Whether a file is the same and has only grown, according to its marks.
+/// Whether two marks show that a file is the same and has only grown.
 fn has_grown(before: &str, now: &str) -> bool {
     let size = |mark: &str| mark.split(' ').next().and_then(|size| size.parse::<u64>().ok());
     let identity = |mark: &str| mark.rsplit(' ').next().map(str::to_owned);
     identity(before) == identity(now) && size(before) < size(now)
 }
 
-/// Whether an entry is being deleted, or was, with its conversation.
-fn is_going(index: &Connection, id: ConversationId, seq: u64) -> bool {
+/// Whether an entry's conversation is being deleted or was deleted, and the entry with it.
+fn is_being_deleted(index: &Connection, id: ConversationId, seq: u64) -> bool {
     let query = "SELECT 1 FROM going WHERE id = ?1 AND seq >= ?2";
     matches!(sql::one::<i64>(index, query, (id.to_string(), seq as i64)), Ok(Some(_)))
 }

@@ -1,32 +1,32 @@
-//! The entries that were read so far, and whether the next one fits them.
+//! The entries that were read so far, and the check whether the next one fits them.
 
 use std::collections::HashMap;
 
 use rejoin_record::{Entry, EntryId, Hash};
 
-/// Whether an entry is what was stored.
+/// How far an entry is verified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Body and chain agree.
+    /// Its body and its place in the chain are verified.
     Sure,
-    /// The body agrees. The parent cannot be read.
+    /// Its body is verified, but its parent cannot be read.
     Unsure,
-    /// It is not what was stored.
+    /// It differs from the stored entry.
     Wrong(String),
 }
 
 /// The entries that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    /// Their hashes, and whether those are proven.
+pub(super) struct EntriesRead {
+    /// Their hashes, and whether each hash is verified.
     hashes: HashMap<EntryId, (Hash, bool)>,
     claimed: HashMap<EntryId, Hash>,
     /// Every `seq` below this one was read.
     complete_to: u64,
 }
 
-impl Known {
-    /// The `seq` that should come next.
+impl EntriesRead {
+    /// The next `seq` in order.
     pub(super) fn expected(&self) -> u64 {
         self.complete_to
     }
@@ -35,7 +35,7 @@ impl Known {
         self.hashes.contains_key(&id)
     }
 
-    /// Whether an entry simply continues what was read.
+    /// Whether an entry directly continues the entries that were read.
     pub(super) fn goes_on_with(&self, entry: &Entry) -> bool {
         let envelope = entry.envelope();
         let parent = match envelope.parent {
@@ -48,12 +48,11 @@ impl Known {
             && entry.verifies(envelope.parent.and_then(|parent| Some(self.hashes.get(&parent)?.0)))
     }
 
-    /// Judges an entry. One that was found inside a line (`leads` is false) has to prove more: text in a damaged line must never become an
-    /// entry.
+    /// Judges an entry. One found inside a line (`leads` is false) must prove more, because text in a damaged line must never
+    /// become an entry.
     pub(super) fn judge(&self, entry: &Entry, leads: bool) -> Verdict {
         let envelope = entry.envelope();
-        let changed =
-            || Verdict::Wrong(format!("entry {} is not what it was when it was appended", entry.id()));
+        let changed = || Verdict::Wrong(format!("entry {} has changed since it was appended", entry.id()));
         let Some(parent) = envelope.parent else {
             return if entry.verifies(None) { Verdict::Sure } else { changed() };
         };
@@ -62,7 +61,7 @@ impl Known {
             (Some((_, true)), _) => changed(),
             (None, Some(claimed)) if entry.verifies(Some(*claimed)) => Verdict::Sure,
             _ if !leads || !entry.body_verifies() => changed(),
-            // Everything before it was read, and its parent is not there: the id of the parent was changed.
+            // Everything before it was read without finding its parent, so the parent's id was changed.
             (None, None) if self.complete_to >= envelope.seq => changed(),
             _ => Verdict::Unsure,
         }
@@ -75,7 +74,7 @@ impl Known {
         }
     }
 
-    /// Remembers the hash that a damaged entry claims.
+    /// Remembers the hash that an unverified entry states.
     pub(super) fn claim(&mut self, entry: &Entry) {
         self.claimed.insert(entry.id(), entry.hash());
     }

@@ -1,4 +1,4 @@
-//! The lines of a file as bytes: forwards one at a time, and backwards in blocks.
+//! Reads the lines of a file as bytes: forwards one at a time, and backwards in blocks.
 
 use std::{
     fs::File,
@@ -14,26 +14,26 @@ use crate::files;
 pub(super) struct Lines<'f> {
     lines: lines::Lines<BufReader<&'f File>>,
     file: &'f File,
-    /// Whether the caller holds the file's lock already.
+    /// Whether the caller already holds the file's lock.
     locked: bool,
 }
 
 impl<'f> Lines<'f> {
-    /// The lines from a byte on, the first of which has that number.
+    /// The lines from byte `at` on; the first of them has this number.
     pub(super) fn from(mut file: &'f File, at: u64, number: u64, locked: bool) -> io::Result<Self> {
         file.seek(SeekFrom::Start(at))?;
         let lines = lines::Lines::from(BufReader::with_capacity(1 << 16, file), at, number);
         Ok(Self { lines, file, locked })
     }
 
-    /// The next line. Its bytes, without the newline, are put into `bytes`.
+    /// Reads the next line. `bytes` receives its bytes without the newline.
     pub(super) fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<LineAt>> {
         let Self { lines, file, locked } = self;
         lines.next_or(bytes, |read_on| {
             if *locked {
                 return Ok(());
             }
-            // Another process may be writing the line. While the lock is held, it is as complete as it gets.
+            // Another process may still be writing the line. Under the lock, no process does.
             files::lock_shared(file)?;
             let read = read_on();
             files::unlock(file)?;
@@ -42,16 +42,16 @@ impl<'f> Lines<'f> {
     }
 }
 
-/// The bytes that are read at once.
+/// How many bytes are read at once.
 const BLOCK: usize = 1 << 16;
 
 /// The lines of a file, newest first.
 pub(super) struct Backwards<'f> {
     file: &'f File,
-    /// Bytes that were read and not handed out yet. They begin at `at` in the file.
+    /// Bytes that were read but not returned yet. They begin at `at` in the file.
     buffer: Vec<u8>,
     at: u64,
-    /// The number of bytes at the end of the buffer that hold no newline.
+    /// How many bytes at the end of the buffer are known to contain no newline.
     searched: usize,
     /// Whether a newline follows the buffer.
     ended: bool,
@@ -64,11 +64,11 @@ impl<'f> Backwards<'f> {
         Ok(Self { file, buffer: Vec::new(), at: len - u64::from(ended), searched: 0, ended })
     }
 
-    /// The previous line: where it begins, its bytes, and whether a newline ends it. None if there is none, or it is too long for an
-    /// entry.
+    /// The previous line: its position, its bytes, and whether a newline ends it. `None` at the beginning of the file, or if the
+    /// line is too long for an entry.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>, bool)>> {
         if self.at == 0 && self.buffer.is_empty() {
-            // The file may begin with an empty line, which means nothing.
+            // The file may begin with an empty line, which is ignored.
             return Ok(None);
         }
         loop {
@@ -89,7 +89,7 @@ impl<'f> Backwards<'f> {
             if self.buffer.len() > limits::BODY_BYTES {
                 return Ok(None);
             }
-            // Twice as much each time, so that a long line is not copied again and again.
+            // Double the block each time, so that a long line is not copied again and again.
             let more = BLOCK.max(self.buffer.len()).min(usize::try_from(self.at).unwrap_or(usize::MAX));
             let mut block = files::read_at(self.file, self.at - more as u64, more)?;
             block.append(&mut self.buffer);

@@ -1,10 +1,10 @@
-//! A folder with one append-only file per conversation, readable with ordinary tools.
+//! A folder with one append-only file per conversation, which ordinary tools can read.
 //!
-//! `{id}.jsonl` holds one entry per line. Files are only appended to (`append.rs`); only `erase.rs` rewrites one and only `delete.rs`
-//! removes one. A damaged file is still read (`read.rs`, `resolve.rs`): every entry that is handed out is verified, and everything else is
-//! handed out as damage and set aside (`aside.rs`) before more is written.
+//! `{id}.jsonl` holds one entry per line. Files are only appended to (`append/`); only `erase.rs` rewrites a file and only
+//! `delete.rs` removes one. A damaged file is still read (`read.rs`, `resolve.rs`): every returned entry is verified, and all other
+//! bytes are reported as damage and set aside (`aside.rs`) before anything is written.
 //!
-//! Lists and search use an index beside the files (`feed.rs`). Without it, all files are read.
+//! Lists and searches use an index next to the files (`feed.rs`). Without it, all files are read.
 
 mod append;
 mod delete;
@@ -55,13 +55,13 @@ pub struct Jsonl {
     index: Index,
 }
 
-/// Tells whether a file changed since it was last read.
+/// The facts that show whether a file changed since it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     size: u64,
-    /// When it was last written, if the system says.
+    /// When it was last written, if the system tells.
     modified: Option<SystemTime>,
-    /// The inode: a rewritten file has another.
+    /// The inode. A rewritten file has a different one.
     identity: u64,
 }
 
@@ -79,7 +79,7 @@ impl Jsonl {
                 }
             }
         }
-        // A folder whose names can be read but not its files would look empty.
+        // Check this, too: a folder whose names can be read but not its files would look empty.
         fs::read_dir(folder)
             .and_then(|_| fs::metadata(folder.join(".")))
             .map_err(StoreError::io(format!("opening {}", folder.display())))?;
@@ -104,11 +104,12 @@ impl Jsonl {
         let mut marks = Vec::new();
         for file in fs::read_dir(&folder).map_err(failed())? {
             let file = file.map_err(failed())?;
-            // Other files in the folder are not ours.
+            // Other files in the folder are not rejoin's.
             let name = file.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.parse().ok());
             let Some(id) = id else { continue };
-            // A folder is not ours either. A link is listed, so that the conversation does not seem to be missing: opening it says why it fails.
+            // Neither is a folder. A link is listed, so that the conversation does not seem to be missing: opening it reports why
+            // it fails.
             match file.metadata() {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(metadata) => marks.push((id, mark(&metadata))),
@@ -149,7 +150,7 @@ impl Jsonl {
     fn keep(&self, conversation: ConversationId, end: End) {
         let mut ends = guard(&self.ends);
         if ends.len() >= KEPT {
-            // Only a failed append that could not be undone must not be forgotten.
+            // Forget all but the failed appends that could not be undone.
             ends.retain(|_, end| end.is_doubtful());
         }
         ends.insert(conversation, end);
@@ -161,7 +162,7 @@ fn name(conversation: ConversationId) -> String {
     format!("{conversation}.jsonl")
 }
 
-/// Tries to create a file in a folder.
+/// Tests whether files can be created in a folder.
 fn try_writing(folder: &PrivateFolder) -> io::Result<()> {
     let name = format!(".writable-{}", std::process::id());
     match folder.make_new(&name) {
@@ -208,23 +209,23 @@ impl Store for Jsonl {
         append::append(self, id, after, entries)
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
         let file = self.file(conversation)?;
         read::read(&file, Span { from, locked: false }, &mut |read| each(read.item))
             .map_err(self.failed("reading", conversation))
     }
 
-    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selection<'_>, each: OnItem<'_>) -> StoreResult<PartRead> {
         let file = self.file(id)?;
         part::read(&file, part, each).map_err(self.failed("reading", id))
     }
 
     fn single_reads(&self) -> usize {
-        // Each is a search in the file. Reading all of it is as good as many of them.
+        // Each single read is a search in the file. Many of them cost as much as reading the whole file.
         1_000
     }
 
-    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+    fn checkpoint(&self, conversation: ConversationId, each: OnPiece<'_>) {
         self.index.checkpoint(&self.no_files(), conversation, each);
     }
 
@@ -235,10 +236,10 @@ impl Store for Jsonl {
     fn list(&self, query: &Query) -> StoreResult<Page> {
         let files = self.files()?;
         match self.index.list(&files, query) {
-            // Files without entries have no summary there.
+            // The index has no summary for files without entries.
             Ok(mut page) if page.total == files.marks.len() as u64 => {
                 for summary in &mut page.conversations {
-                    // The index knows the file, but it cannot be read now.
+                    // The file is in the index but cannot be read now.
                     summary.damaged |= matches!(self.file(summary.id), Err(StoreError::Io { .. }));
                 }
                 return Ok(page);
@@ -252,7 +253,7 @@ impl Store for Jsonl {
                 Ok(summary) => all.push(summary),
                 // It was deleted a moment ago.
                 Err(StoreError::NotFound(_)) => {}
-                // A file that cannot be opened is listed, and does not hide the others.
+                // A file that cannot be opened is listed, and must not hide the others.
                 Err(why) => {
                     tracing::warn!("{why}");
                     all.push(empty_summary(id, mark));
@@ -328,7 +329,7 @@ impl Store for Jsonl {
             return Ok(files);
         };
         let sought = erase::contents(&file, entries).map_err(unreadable())?;
-        self.asides.holding(&owner, Sought::any(&sought)).map_err(unreadable())
+        self.asides.holding(&owner, ErasedContent::any(&sought)).map_err(unreadable())
     }
 
     fn drafts(&self) -> Option<&Drafts> {
@@ -357,7 +358,7 @@ impl Store for Jsonl {
 
     fn settle(&self) -> StoreResult<()> {
         if let Err(why) = self.index.catch_up(&self.files()?) {
-            // The next query makes a new one.
+            // The next query makes a new index.
             tracing::debug!("the index does not follow: {why}");
         }
         Ok(())
@@ -375,12 +376,12 @@ impl Jsonl {
         Ok(Files { store: self, marks: self.marks()? })
     }
 
-    /// The same for calls that do not update the index.
+    /// The feed of the index for calls that do not update it.
     fn no_files(&self) -> Files<'_> {
         Files { store: self, marks: Vec::new() }
     }
 
-    /// The summary of a conversation whose file has that mark, from its entries.
+    /// The summary of a conversation, computed from its entries. `mark` is that of its file.
     fn summary_of(&self, conversation: ConversationId, mark: Mark) -> StoreResult<Summary> {
         let summary = scan::summary(self, conversation, self.digester)?;
         Ok(if summary.entries == 0 { empty_summary(conversation, mark) } else { summary })

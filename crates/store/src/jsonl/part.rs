@@ -1,8 +1,7 @@
 //! Reads single entries and the end of a file without reading all of it.
 //!
-//! In a sound file the lines are in the order of their `seq`, so a line is found by halving. Each entry is verified by the hash of its
-//! parent, which is on the line before it, or was read already. Where anything is not as it was written, the caller has to read
-//! the whole file.
+//! In a sound file the lines are ordered by `seq`, so a line is found by binary search. Each entry is verified by the hash of its
+//! parent, which is on the previous line or was read already. If any check fails, the caller must read the whole file.
 
 use std::{
     collections::BTreeMap,
@@ -13,22 +12,22 @@ use std::{
 use rejoin_record::Entry;
 
 use super::{
-    known::{Known, Verdict},
+    known::{EntriesRead, Verdict},
     lines::Lines,
     read::exact,
 };
-use crate::store::{Each, PartRead, Selected, StoredItem};
+use crate::store::{OnItem, PartRead, Selection, StoredItem};
 
-/// Below this many bytes, lines are read one after the other.
+/// Below this many bytes, lines are read one after another.
 const NEAR: u64 = 1 << 14;
 
 /// Reads a part of a conversation.
 pub(super) fn read(
     file: &File,
-    Selected { earlier, from }: Selected<'_>,
-    each: Each<'_>,
+    Selection { earlier, from }: Selection<'_>,
+    each: OnItem<'_>,
 ) -> io::Result<PartRead> {
-    let mut known = Known::default();
+    let mut known = EntriesRead::default();
     let mut search = Search::new(file)?;
     for seq in earlier {
         let Some((_, entry)) = search.entry(*seq, &mut known)? else { return Ok(PartRead::Impossible) };
@@ -43,7 +42,7 @@ pub(super) fn read(
     let mut bytes = Vec::new();
     let mut first = Some(entry);
     while let Some(at) = lines.next(&mut bytes)? {
-        // The first was verified already.
+        // The first entry is already verified.
         let entry = match first.take() {
             Some(entry) => Some(entry),
             None => exact(at, &bytes).filter(|entry| known.judge(entry, true) == Verdict::Sure),
@@ -64,9 +63,9 @@ pub(super) fn read(
 struct Search<'f> {
     file: &'f File,
     length: u64,
-    /// Where lines begin that were seen, by their `seq`.
+    /// The positions of lines that were seen, by their `seq`.
     seen: BTreeMap<u64, u64>,
-    /// The bytes that may still be read. Beyond that, reading the whole file is as good.
+    /// How many more bytes may be read. Beyond that, reading the whole file costs as much.
     budget: u64,
 }
 
@@ -76,8 +75,9 @@ impl<'f> Search<'f> {
         Ok(Self { file, length, seen: BTreeMap::new(), budget: length })
     }
 
-    /// The entry with a `seq`, verified, and where its line begins. None if it is not there, cannot be verified, or takes too long to find.
-    fn entry(&mut self, seq: u64, known: &mut Known) -> io::Result<Option<(u64, Entry)>> {
+    /// The entry with a `seq`, verified, and the position of its line. `None` if it is missing, cannot be verified, or takes too
+    /// long to find.
+    fn entry(&mut self, seq: u64, known: &mut EntriesRead) -> io::Result<Option<(u64, Entry)>> {
         let Some(start) = self.line(seq.saturating_sub(1))? else { return Ok(None) };
         let mut lines = Lines::from(self.file, start, 1, false)?;
         let mut bytes = Vec::new();
@@ -88,13 +88,13 @@ impl<'f> Search<'f> {
                 let is_sound = known.judge(&entry, true) == Verdict::Sure;
                 return Ok(is_sound.then_some((at.start, entry)));
             }
-            // The line before: its hash is what the next one was sealed onto.
+            // Remember the hash on the previous line: the next entry was sealed onto it.
             known.claim(&entry);
         }
         Ok(None)
     }
 
-    /// Where the line with a `seq` begins.
+    /// The position of the line with a `seq`.
     fn line(&mut self, seq: u64) -> io::Result<Option<u64>> {
         let mut low = self.seen.range(..=seq).next_back().map_or(0, |(_, start)| *start);
         let mut high = self.seen.range(seq + 1..).next().map_or(self.length, |(_, start)| *start);
@@ -127,7 +127,7 @@ impl<'f> Search<'f> {
         Ok(None)
     }
 
-    /// The first line that begins after a position, with its `seq` if it is an entry.
+    /// The position of the first line that begins after `position`, and its `seq` if it is an entry.
     fn line_after(&mut self, position: u64) -> io::Result<Option<(u64, Option<u64>)>> {
         let mut file = self.file;
         file.seek(SeekFrom::Start(position))?;

@@ -1,4 +1,4 @@
-//! The contents of a line: usually one entry. After a crash or a fault it may be several, none, or something else.
+//! The contents of a line: usually one entry. After a crash or a fault it may be several, none, or other bytes.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use rejoin_record::{
     json::{Doc, ValueKind},
 };
 
-/// The beginning of every entry.
+/// How every entry begins.
 const BEGINNING: &[u8] = b"{\"v\":\"";
 
 /// The contents of a line.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// The entries, in order. None of them has been verified.
+    /// The entries, in order. None of them is verified.
     pub entries: Vec<Piece>,
-    /// Everything else on the line.
-    pub rest: Option<Rest>,
+    /// All other bytes on the line.
+    pub rest: Option<NonEntryBytes>,
 }
 
 /// An entry on a line.
@@ -30,22 +30,22 @@ pub(super) struct Piece {
     pub leads: bool,
 }
 
-/// Something on a line that is no entry.
+/// Bytes on a line that are not an entry.
 #[derive(Debug, Clone)]
-pub(super) struct Rest {
-    /// Why it is no entry.
+pub(super) struct NonEntryBytes {
+    /// Why they are not an entry.
     pub why: String,
-    /// What it looks like.
+    /// What the bytes look like.
     pub shape: Shape,
-    /// Its position on the line.
+    /// Their positions on the line.
     pub ranges: Vec<Range<usize>>,
-    /// Whether it says that a newer version wrote it.
+    /// Whether they claim that a newer version wrote them.
     pub newer: bool,
-    /// The entry that it would be with our version number.
+    /// The entry that they would be with our version number.
     pub ours: Option<Box<Entry>>,
 }
 
-/// The shape of something that is no entry.
+/// What bytes that are not an entry look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// The beginning of a value, as a write that was cut off leaves it.
@@ -100,10 +100,10 @@ pub(super) fn of(line: &[u8], is_first: bool) -> Pieces {
     };
     if shape == Shape::Complete {
         let ours = if newer { std::str::from_utf8(bytes).ok().and_then(as_ours) } else { None };
-        let rest = Rest { why, shape, ranges: vec![within], newer, ours };
+        let rest = NonEntryBytes { why, shape, ranges: vec![within], newer, ours };
         return Pieces { entries: Vec::new(), rest: Some(rest) };
     }
-    several(line, within, Rest { why, shape, ranges: Vec::new(), newer, ours: None })
+    several(line, within, NonEntryBytes { why, shape, ranges: Vec::new(), newer, ours: None })
 }
 
 /// The entry that a line would be with our version number.
@@ -159,10 +159,10 @@ fn is_open_string(text: &str) -> bool {
     true
 }
 
-/// Finds the entries on a line that is not simply one entry.
-fn several(line: &[u8], within: Range<usize>, mut rest: Rest) -> Pieces {
+/// Finds the entries on a line that is not exactly one entry.
+fn several(line: &[u8], within: Range<usize>, mut rest: NonEntryBytes) -> Pieces {
     let mut entries: Vec<Piece> = Vec::new();
-    // Each attempt to read an entry may reach the end of the line, so the attempts share a budget of bytes.
+    // Each attempt to parse an entry may reach the end of the line, so the attempts share a budget of bytes.
     let mut budget = (line.len() as u64) * 8 + 4096;
     let mut base = within.start;
     for chunk in line[within.clone()].utf8_chunks() {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_line_of_beginnings_costs_no_more_than_its_length() {
-        // Each of them could go on to the end of the line.
+        // Each of them could reach to the end of the line.
         let line = "{\"v\":\"a\",\"b\":[".repeat(40_000);
         let started = std::time::Instant::now();
         let pieces = of(line.as_bytes(), false);

@@ -1,6 +1,6 @@
-//! Reads a file forwards.
+//! Reads a file from its beginning.
 //!
-//! As long as each line is an entry that continues those before it, entries are handed out line by line. At the first line that is not,
+//! While each line is an entry that continues the previous ones, entries are returned line by line. From the first other line on,
 //! `resolve.rs` reads the rest of the file.
 
 use std::{
@@ -13,9 +13,9 @@ use rejoin_record::Entry;
 
 use super::{
     files,
-    known::{Known, Verdict},
+    known::{EntriesRead, Verdict},
     lines::{LineAt, Lines},
-    pieces::{Rest, Shape},
+    pieces::{NonEntryBytes, Shape},
     resolve,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     store::{Damage, StoragePlace, StoredItem},
 };
 
-/// What a reader hands out.
+/// An entry or damage that a reader returns.
 #[derive(Debug)]
 pub(super) struct Read {
     pub line: u64,
@@ -34,16 +34,16 @@ pub(super) struct Read {
 
 pub(super) type Sink<'s> = &'s mut dyn FnMut(Read) -> ControlFlow<()>;
 
-/// Which part of a file is read, and how.
+/// The part of a file to read, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
-    /// The first `seq` that is handed out.
+    /// The first `seq` to return.
     pub from: u64,
     /// Whether the caller holds the file's lock.
     pub locked: bool,
 }
 
-/// Something on a line that cannot be used as it is. Its bytes stay in the file until they are asked for.
+/// Bytes on a line that cannot be used. They stay in the file until they are needed.
 #[derive(Debug, Clone)]
 pub(super) struct Broken {
     pub line: u64,
@@ -51,56 +51,56 @@ pub(super) struct Broken {
     pub ranges: Vec<Range<u64>>,
     /// What is wrong.
     pub why: String,
-    /// Whether it may be the remainder of a write that was cut off.
+    /// Whether they may be the remainder of a write that was cut off.
     pub remainder: Remainder,
     /// Whether a newer version wrote it.
     pub newer: bool,
-    /// The entry that it would be with our version number. It is judged when everything before it is known.
+    /// The entry that they would be with our version number. It is judged once everything before it is known.
     pub ours: Option<Box<Entry>>,
 }
 
-/// How much something looks like the remainder of a write that was cut off.
+/// How surely bytes are the remainder of a write that was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remainder {
-    /// It is one: it is at the end and has no newline, or the next writer marked it.
+    /// They are one: they are at the end without a newline, or the next writer marked them.
     Surely,
-    /// It is one if nothing is missing around it.
+    /// They are one if no entry is missing around them.
     IfGapless,
-    /// It has a hole of zeros, as after a power failure. It is one if nothing is missing around it, and also at the end of the file:
-    /// acknowledged entries were synced, and have no holes.
+    /// They contain a hole of zeros, as after a power failure. They are a remainder if no entry is missing around them, and also at
+    /// the end of the file: acknowledged entries were synced and have no holes.
     Hole,
-    /// It is not one.
+    /// They are not one.
     No,
 }
 
-/// The entries around something that is no entry.
+/// The entries around bytes that are not an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Around {
+pub(super) enum Neighbours {
     /// Entries without a gap between them.
     Gapless,
     /// Entries between which some are missing.
     Gap,
-    /// Nothing follows it.
+    /// No entry follows.
     End,
 }
 
-/// What is written before a newline to end a line that was cut off. No line of ours ends like that, so the line says of
-/// itself that its content was never acknowledged.
+/// The text that is written before a newline to end a line that was cut off. No complete line ends like that, so the mark shows
+/// that the line's content was never acknowledged.
 pub(super) const MARK: &str = " ";
 
 impl Broken {
-    /// Something on a line that also has this many entries.
-    pub(super) fn new(at: LineAt, bytes: &[u8], rest: Rest, entries: usize) -> Self {
+    /// Describes bytes on a line that also has `entries` entries.
+    pub(super) fn new(at: LineAt, bytes: &[u8], rest: NonEntryBytes, entries: usize) -> Self {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());
         let remainder = match rest.shape {
             Shape::Complete => Remainder::No,
-            // An append ends with a newline, so only zeros can follow a whole entry, and only one.
+            // An append ends with a newline, so only zeros can follow a whole entry, and only once.
             Shape::Zeros if isolated && entries < 2 => Remainder::Surely,
             _ if entries > 0 => Remainder::No,
             _ if !isolated && has_hole(bytes) => Remainder::Hole,
             Shape::Zeros => Remainder::IfGapless,
             _ if isolated => Remainder::Surely,
-            // A whole entry in which a quote was damaged looks cut as well, but it still has its end.
+            // An entry with a damaged quote looks cut off, too, but it still has its end.
             Shape::Cut if bytes.trim_ascii_end().last() != Some(&b'}') => Remainder::IfGapless,
             Shape::Cut | Shape::Other => Remainder::No,
         };
@@ -116,12 +116,12 @@ impl Broken {
     }
 
     /// Decides whether a newer version wrote it. A flipped bit must not make a conversation read-only for this version.
-    pub(super) fn settle(mut self, known: &Known) -> Self {
+    pub(super) fn settle(mut self, known: &EntriesRead) -> Self {
         if let Some(ours) = self.ours.take()
             && known.judge(&ours, false) == Verdict::Sure
         {
             self.newer = false;
-            self.why = format!("entry {} is not what it was when it was appended: {}", ours.id(), self.why);
+            self.why = format!("entry {} has changed since it was appended: {}", ours.id(), self.why);
         }
         self
     }
@@ -138,12 +138,12 @@ impl Broken {
         }
     }
 
-    /// What is handed out.
-    pub(super) fn read(&self, file: &File, around: Around) -> io::Result<Read> {
+    /// The damage to report, with its bytes.
+    pub(super) fn read(&self, file: &File, neighbours: Neighbours) -> io::Result<Read> {
         let torn = match self.remainder {
             Remainder::Surely => true,
-            Remainder::IfGapless => around == Around::Gapless,
-            Remainder::Hole => around != Around::Gap,
+            Remainder::IfGapless => neighbours == Neighbours::Gapless,
+            Remainder::Hole => neighbours != Neighbours::Gap,
             Remainder::No => false,
         };
         let mut bytes = Vec::new();
@@ -172,21 +172,21 @@ pub(super) fn misspelled(line: u64) -> Read {
     }
 }
 
-/// Reads a file from its beginning, and hands out everything from a `seq` on.
+/// Reads a file from its beginning, and passes everything from a `seq` on to the sink.
 pub(super) fn read(file: &File, span: Span, sink: Sink<'_>) -> io::Result<()> {
-    let mut known = Known::default();
+    let mut known = EntriesRead::default();
     match plain(file, span, &mut known, sink)? {
         Some(rest) => resolve::resolve(file, span, rest, &mut known, sink),
         None => Ok(()),
     }
 }
 
-/// Smaller files are read in one thread. Tests use both ways.
+/// Files below this size, in bytes, are read by one thread. Tests cover both ways.
 const SMALL: u64 = if cfg!(debug_assertions) { 2000 } else { 256 * 1024 };
 
-/// Hands out entries as long as every line is exactly as it was written. One thread reads the lines, another checks the hashes. Returns
-/// the position and the number of the first line that is not; none if the sink stops.
-fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Result<Option<(u64, u64)>> {
+/// Returns entries while every line is exactly as it was written. One thread reads the lines, another checks the hashes. Returns
+/// the position and the number of the first other line; `None` if the sink stops.
+fn plain(file: &File, span: Span, known: &mut EntriesRead, sink: Sink<'_>) -> io::Result<Option<(u64, u64)>> {
     let (mut next, mut stopped) = ((0, 1), false);
     let mut take = |(at, entry): (LineAt, Option<Entry>)| {
         let Some(entry) = entry.filter(|entry| known.goes_on_with(entry)) else {
@@ -215,7 +215,7 @@ fn plain(file: &File, span: Span, known: &mut Known, sink: Sink<'_>) -> io::Resu
     Ok(if stopped { None } else { Some(next) })
 }
 
-/// The entry of a line that is written exactly as we write lines. Its hash is not checked.
+/// The entry of a line that is written exactly as we write lines. Its hash is not checked here.
 pub(super) fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
     if at.too_long || !at.ended {
         return None;
@@ -223,7 +223,7 @@ pub(super) fn exact(at: LineAt, bytes: &[u8]) -> Option<Entry> {
     Entry::from_exact_line(std::str::from_utf8(bytes).ok()?)
 }
 
-/// Reads an entry at a position again, and says whether its line is exactly as we write it.
+/// Reads an entry at a position again. Also returns whether its line is exactly as we write it.
 pub(super) fn entry_at(file: &File, range: Range<u64>) -> io::Result<Option<(Entry, bool)>> {
     let bytes = files::read_at(file, range.start, (range.end - range.start) as usize)?;
     let text = std::str::from_utf8(&bytes).ok();

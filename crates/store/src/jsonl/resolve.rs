@@ -1,7 +1,7 @@
 //! Reads a file whose lines are out of order, repeated, changed or missing.
 //!
-//! All lines from a position on are noted first, without their content. Then the entries are read again in the order of their `seq`, each
-//! is judged by those before it, and damage is handed out in its place among them.
+//! First, the position of every line from some point on is collected, without content. Then the entries are read again in the order
+//! of their `seq`, each is judged by the previous ones, and damage is returned at its place among them.
 
 use std::{
     collections::HashMap,
@@ -13,16 +13,16 @@ use std::{
 use rejoin_record::EntryId;
 
 use super::{
-    known::{Known, Verdict},
+    known::{EntriesRead, Verdict},
     lines::Lines,
     pieces,
-    read::{Around, Broken, Read, Remainder, Sink, Span, entry_at, misspelled},
+    read::{Broken, Neighbours, Read, Remainder, Sink, Span, entry_at, misspelled},
 };
 use crate::{scan, store::StoredItem};
 
-/// A line that holds an entry, which is not judged yet.
+/// A line with an entry that is not judged yet.
 #[derive(Debug, Clone)]
-struct Found {
+struct EntryLine {
     line: u64,
     /// Its bytes in the file.
     range: Range<u64>,
@@ -32,32 +32,32 @@ struct Found {
     leads: bool,
 }
 
-/// Hands out the rest of a file, from a byte and a line on, in the order of the entries' numbers.
+/// Returns the rest of a file, from a byte and a line on, in the order of the entries' numbers.
 pub(super) fn resolve(
     file: &File,
     span: Span,
     (start, line): (u64, u64),
-    known: &mut Known,
+    known: &mut EntriesRead,
     sink: Sink<'_>,
 ) -> io::Result<()> {
-    let Noted { found, mut broken } = note(Lines::from(file, start, line, span.locked)?)?;
+    let LineContents { found, mut broken } = note(Lines::from(file, start, line, span.locked)?)?;
     let first = known.expected();
-    // Whether the numbers before and after something continue without a gap.
-    let around = |after: usize| {
+    // Whether the numbers before and after a position continue without a gap.
+    let neighbours = |after: usize| {
         let before = after.checked_sub(1).map_or(first, |place| found[place].seq + 1);
         match found.get(after) {
-            None => Around::End,
-            Some(next) if next.seq == before => Around::Gapless,
-            Some(_) => Around::Gap,
+            None => Neighbours::End,
+            Some(next) if next.seq == before => Neighbours::Gapless,
+            Some(_) => Neighbours::Gap,
         }
     };
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|place| found[*place].seq);
-    // Nothing below `span.from` is wanted, neither entries nor damage.
+    // Skip everything below `span.from`, both entries and damage.
     let mut next = first;
     let mut give =
         |number: u64, read: Read| if number < span.from { ControlFlow::Continue(()) } else { sink(read) };
-    let mut last: Option<&Found> = None;
+    let mut last: Option<&EntryLine> = None;
     let mut said = false;
     // Each entry is followed by the damage after it in the file. Damage before the first entry comes first.
     for place in std::iter::once(None).chain(order.into_iter().map(Some)) {
@@ -67,7 +67,7 @@ pub(super) fn resolve(
                 if let Some(before) = last.filter(|last| !said && last.range.start > one.range.start) {
                     said = true;
                     let why = format!("the lines are out of order: {} stands before {}", one.seq, before.seq);
-                    reads.push(Broken { ranges: Vec::new(), ..wrong(one, why) }.read(file, Around::Gap)?);
+                    reads.push(Broken { ranges: Vec::new(), ..wrong(one, why) }.read(file, Neighbours::Gap)?);
                 }
                 (last, next) = (Some(one), one.seq + 1);
             }
@@ -80,7 +80,7 @@ pub(super) fn resolve(
         }
         let after = place.map_or(0, |place| place + 1);
         for one in broken.remove(&after).unwrap_or_default() {
-            if give(next, one.settle(known).read(file, around(after))?).is_break() {
+            if give(next, one.settle(known).read(file, neighbours(after))?).is_break() {
                 return Ok(());
             }
         }
@@ -88,16 +88,16 @@ pub(super) fn resolve(
     Ok(())
 }
 
-/// The contents of lines, without the text.
-struct Noted {
+/// The contents of lines, without text.
+struct LineContents {
     /// The entries, in the order of the file.
-    found: Vec<Found>,
-    /// Everything else, by the number of entries before it.
+    found: Vec<EntryLine>,
+    /// All other bytes, by the number of entries before them.
     broken: HashMap<usize, Vec<Broken>>,
 }
 
-fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
-    let mut found: Vec<Found> = Vec::new();
+fn note(mut lines: Lines<'_>) -> io::Result<LineContents> {
+    let mut found: Vec<EntryLine> = Vec::new();
     let mut broken: HashMap<usize, Vec<Broken>> = HashMap::new();
     let mut bytes = Vec::new();
     while let Some(at) = lines.next(&mut bytes)? {
@@ -109,7 +109,7 @@ fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
         let entries = pieces.entries.len();
         found.extend(pieces.entries.into_iter().map(|piece| {
             let envelope = piece.entry.envelope();
-            Found {
+            EntryLine {
                 line: at.number,
                 range: at.start + piece.range.start as u64..at.start + piece.range.end as u64,
                 seq: envelope.seq,
@@ -121,12 +121,12 @@ fn note(mut lines: Lines<'_>) -> io::Result<Noted> {
             broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, entries));
         }
     }
-    Ok(Noted { found, broken })
+    Ok(LineContents { found, broken })
 }
 
-/// Judges one entry by those before it. Returns the entry with any doubts, or what is wrong with it.
-fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Read>> {
-    let refused = |why| Ok(vec![wrong(one, why).read(file, Around::Gap)?]);
+/// Judges one entry by the previous ones. Returns the entry with any doubts, or the damage.
+fn judge(file: &File, one: &EntryLine, known: &mut EntriesRead) -> io::Result<Vec<Read>> {
+    let refused = |why| Ok(vec![wrong(one, why).read(file, Neighbours::Gap)?]);
     let Some((entry, exact)) = entry_at(file, one.range.clone())? else {
         return refused(String::from("it changed while it was read"));
     };
@@ -144,7 +144,7 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Read>> {
     let mut reads = vec![Read { line: one.line, item: StoredItem::Entry(entry), newer: false }];
     if !sure {
         let doubt = Broken { ranges: Vec::new(), ..wrong(one, scan::unproven(one.id)) };
-        reads.push(doubt.read(file, Around::Gap)?);
+        reads.push(doubt.read(file, Neighbours::Gap)?);
     }
     if !exact {
         reads.push(misspelled(one.line));
@@ -152,8 +152,8 @@ fn judge(file: &File, one: &Found, known: &mut Known) -> io::Result<Vec<Read>> {
     Ok(reads)
 }
 
-/// A line that looks like an entry and cannot be used as one.
-fn wrong(one: &Found, why: String) -> Broken {
+/// A line that looks like an entry but cannot be used as one.
+fn wrong(one: &EntryLine, why: String) -> Broken {
     Broken {
         line: one.line,
         ranges: vec![one.range.clone()],

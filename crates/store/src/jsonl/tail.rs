@@ -11,8 +11,8 @@ use super::{
 };
 use crate::store::{Damage, StoredItem};
 
-/// The newest entry of a file. If the last lines are not simply entries, the whole file is read, and damage is handed out, with whether a
-/// newer version wrote it.
+/// The newest entry of a file. If the last lines are not plain entries, the whole file is read, and `sink` receives the damage,
+/// with whether a newer version wrote it.
 pub(super) fn tail(
     file: &File,
     locked: bool,
@@ -34,7 +34,7 @@ pub(super) fn tail(
     Ok(tail)
 }
 
-/// The last entry, if the last lines up to its parent are entries in order: only the parent's hash proves it.
+/// The last entry, if the last lines up to its parent are entries in order: only the parent's hash verifies it.
 fn from_the_end(file: &File, locked: bool) -> io::Result<Option<Tail>> {
     if !begins_with_header(file, locked)? {
         return Ok(None);
@@ -46,7 +46,7 @@ fn from_the_end(file: &File, locked: bool) -> io::Result<Option<Tail>> {
         let at = LineAt { number: 0, start, len: bytes.len() as u64, ended, too_long: false };
         let Some(entry) = read::exact(at, &bytes) else { return Ok(None) };
         let seq = entry.envelope().seq;
-        // The header is the first line, and nothing else is.
+        // The header is the first line, and no other entry is.
         if (seq == 0) != (start == 0) || behind.is_some_and(|behind| behind != seq + 1) {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ fn begins_with_header(file: &File, locked: bool) -> io::Result<bool> {
     }))
 }
 
-/// The length of a file while no process is in the middle of appending to it.
+/// The length of a file at a moment when no process is appending to it.
 fn settled_len(file: &File, locked: bool) -> io::Result<u64> {
     let len = file.metadata()?.len();
     if locked || len == 0 || files::read_at(file, len - 1, 1)? == b"\n" {

@@ -1,4 +1,4 @@
-//! How a database is reached: what the address says, then the `PG*` variables, then `.pgpass`, as PostgreSQL's own programs do it.
+//! Finds out how to reach a database: from the address, then the `PG*` variables, then `.pgpass`, as PostgreSQL's own programs do.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use tokio_postgres::config::{Config, Host, SslMode};
 use super::link::refused;
 use crate::{error::StoreResult, location::Address};
 
-/// How long a connection may take, unless `connect_timeout` says otherwise.
+/// How long connecting may take, unless `connect_timeout` sets another limit.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// How long sent data may stay without an answer from the other machine.
+/// How long sent data may stay unacknowledged by the other machine.
 const UNANSWERED: Duration = Duration::from_secs(30);
 
-/// Where the server's socket is, if nothing names a host.
+/// The folders of the server's socket, if no host is named.
 const SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 /// How a database is reached.
@@ -26,21 +26,22 @@ pub(super) struct Reach {
     pub(super) trust: Trust,
 }
 
-/// What is asked of the server's certificate.
+/// Which checks the server's certificate must pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Nothing: the connection is encrypted, but the server's identity is not checked. `prefer` and `require`, as with other PostgreSQL programs.
+    /// None: the connection is encrypted, but the server's identity is not checked. Used for `prefer` and `require`, as in other
+    /// PostgreSQL programs.
     Anyone,
-    /// That one of these authorities signed it.
+    /// One of these authorities must have signed it.
     Authority(Roots),
-    /// And that it names the host.
+    /// One of these authorities must have signed it, and it must name the host.
     Host(Roots),
 }
 
-/// Certificates of authorities: a file, or those of the system.
+/// Certificates of authorities: a file; `None` for those of the system.
 pub(super) type Roots = Option<PathBuf>;
 
-/// The values that are read from outside the address.
+/// The values that are read from outside the address, so that tests can replace them.
 pub(super) trait Surroundings {
     /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
@@ -61,7 +62,7 @@ impl Surroundings for Process {
     }
 }
 
-/// Reads an address, and completes it.
+/// Parses an address, and fills in missing parts.
 pub(super) fn reach(address: &Address, around: &dyn Surroundings) -> StoreResult<Reach> {
     let wrong = |why: String| {
         let hint =
@@ -111,7 +112,7 @@ pub(super) fn reason(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The parameters that the library does not know are taken out of the address: it refuses them.
+/// Splits off the parameters that the library does not know, because it refuses them.
 fn split(address: &str) -> (String, Vec<(String, String)>) {
     let Some((bare, query)) = address.split_once('?') else { return (address.to_owned(), Vec::new()) };
     let (own, rest): (Vec<&str>, Vec<&str>) =
@@ -144,7 +145,7 @@ fn decoded(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Fills in what the address leaves open.
+/// Fills in the parts that the address leaves open.
 fn complete(config: &mut Config, around: &dyn Surroundings) -> Result<(), String> {
     let number = |name: &str| {
         let value = around.variable(name);
@@ -174,7 +175,7 @@ fn complete(config: &mut Config, around: &dyn Surroundings) -> Result<(), String
             let socket = SOCKETS.iter().find(|folder| Path::new(folder).join(".s.PGSQL.5432").exists());
             socket.map(|folder| (*folder).to_owned())
         });
-        // The empty host was read already, so the address is written again without it.
+        // The empty host is already in the configuration, so build it again without hosts.
         let mut fresh = Config::new();
         copy(config, &mut fresh);
         *config = fresh;
@@ -213,7 +214,7 @@ fn copy(from: &Config, to: &mut Config) {
     to.channel_binding(from.get_channel_binding());
 }
 
-/// The password that `.pgpass` has for a connection. Like other programs, a file that others may read is not used.
+/// The password for a connection from `.pgpass`. As in other programs, a file that other users can read is ignored.
 fn password_of(config: &Config, around: &dyn Surroundings) -> Option<String> {
     let path = around.variable("PGPASSFILE").map(PathBuf::from);
     let path = path.or_else(|| Some(around.home()?.join(".pgpass")))?;
@@ -250,7 +251,7 @@ fn is_private(path: &Path) -> Option<bool> {
     Some(metadata.is_file())
 }
 
-/// The fields of a line, between colons. A backslash makes the next character an ordinary one.
+/// The fields of a line, which colons separate. A backslash makes the next character an ordinary one.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();

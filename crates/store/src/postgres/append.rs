@@ -1,4 +1,4 @@
-//! Appends entries: one statement, and so one round trip and one transaction, for a batch.
+//! Appends entries: one statement per batch, and so one round trip and one transaction.
 
 use std::sync::OnceLock;
 
@@ -6,26 +6,26 @@ use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    link::{Asked, Object, Trouble},
+    link::{Executor, Object, Trouble},
     rows::{self, Columns},
-    summaries::{self, Told},
+    summaries::{self, SummaryParameters},
 };
 use crate::{
     error::{StoreError, StoreResult},
     scan,
 };
 
-/// The number of parts in which conversations are counted. The first migration makes as many.
+/// The number of parts over which the count of conversations is spread. The first migration creates them.
 pub(super) const PARTS: u32 = 32;
 
-/// The part that counts a conversation.
+/// The part in which a conversation is counted.
 pub(super) fn part(id: ConversationId) -> i32 {
     let sum: u32 = id.to_string().bytes().fold(0, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     (sum % PARTS) as i32
 }
 
-/// The statement that appends to a conversation. `moved` has one row if the tail is the expected one, and none otherwise; the row stays
-/// locked until the end, so writers come one after the other.
+/// The statement that appends to a conversation. `moved` has one row if the tail is the expected one, and none otherwise. The row
+/// stays locked until the end, so writers take turns.
 fn statement(is_new: bool, summary: bool) -> &'static str {
     static MADE: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
     MADE[usize::from(is_new) * 2 + usize::from(summary)].get_or_init(|| make_statement(is_new, summary))
@@ -40,7 +40,7 @@ fn make_statement(is_new: bool, summary: bool) -> String {
          WHERE id = $1 AND seq = $17 AND tail = $18 AND hash = $19 RETURNING id"
     };
     let first = if is_new { 17 } else { 20 };
-    let told = if summary {
+    let update = if summary {
         summaries::upsert(first)
     } else {
         String::from("INSERT INTO rejoin.stale (id) SELECT id FROM moved ON CONFLICT (id) DO NOTHING")
@@ -57,19 +57,19 @@ fn make_statement(is_new: bool, summary: bool) -> String {
     format!(
         "WITH moved AS ({moved}), \
          added AS (INSERT INTO rejoin.entry (conversation, {columns}) SELECT moved.id, e.* FROM moved, {batch}), \
-         told AS ({told}){counted} \
+         told AS ({update}){counted} \
          SELECT count(*) FROM moved"
     )
 }
 
-/// Appends a batch whose seals were checked, if the conversation ends with `after`. Says whether it did.
+/// Appends a batch whose seals were checked, if the conversation ends with `after`. Returns whether it did.
 pub(super) async fn append(
-    client: &impl Asked,
+    client: &impl Executor,
     id: ConversationId,
     after: Option<Tail>,
     entries: &[Entry],
     parents: &[scan::Parent],
-    told: Option<&Told>,
+    parameters: Option<&SummaryParameters>,
 ) -> Result<bool, Trouble> {
     let columns = Columns::of(entries, parents);
     let last = entries.last().map(Tail::of).expect("BUG: an empty batch is not appended");
@@ -81,13 +81,13 @@ pub(super) async fn append(
     if let Some((seq, tail, hash)) = &before {
         values.extend([seq as &(dyn ToSql + Sync), tail, hash]);
     }
-    if let Some(told) = told {
-        told.bind(&mut values);
+    if let Some(parameters) = parameters {
+        parameters.bind(&mut values);
     }
     if before.is_none() {
         values.push(&part);
     }
-    let rows = client.rows(statement(before.is_none(), told.is_some()), &values).await?;
+    let rows = client.rows(statement(before.is_none(), parameters.is_some()), &values).await?;
     Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == 1))
 }
 
@@ -118,9 +118,9 @@ fn hash(row: &Row, column: usize) -> StoreResult<Hash> {
     Ok(Hash::from_bytes(bytes))
 }
 
-/// Ids and hashes of the entries after a tail; none if that tail is not stored.
+/// Ids and hashes of the entries after a tail; `None` if that tail is not stored.
 pub(super) async fn stored_after(
-    client: &impl Asked,
+    client: &impl Executor,
     id: ConversationId,
     after: Option<Tail>,
     most: usize,
@@ -128,7 +128,7 @@ pub(super) async fn stored_after(
     let from = after.map_or(0, |tail| tail.seq) as i64;
     let query =
         "SELECT id, hash FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-    // One more than there are in the batch tells that another writer was here.
+    // One row more than the batch shows that another writer appended.
     let rows = client.rows(query, &[&id.to_string(), &from, &(most as i64 + 2)]).await?;
     Ok(after_tail(&rows, after)?)
 }
@@ -146,7 +146,7 @@ fn after_tail(rows: &[Row], after: Option<Tail>) -> StoreResult<Option<Vec<(Entr
     Ok(Some(stored))
 }
 
-/// The places of entries of a conversation, for those that are there.
+/// The `seq` of those of the given entries that exist.
 pub(super) async fn places(
     client: &Object,
     id: ConversationId,

@@ -1,6 +1,7 @@
 //! Removes the content of entries.
 //!
-//! The server keeps old versions of rows until it is vacuumed, which happens here. Its log and its backups are up to its operator.
+//! The server keeps old versions of rows until it is vacuumed, which this file does. Its log and its backups are the operator's
+//! responsibility.
 
 use rejoin_record::{ConversationId, Entry, Tail};
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::{error::StoreError, scan, store::Erasure};
 
-/// Removes the salt and body of entries, and appends the notes about it.
+/// Removes the salt and body of entries, and appends the notes about the erasure.
 pub(super) async fn erase(
     client: &mut Object,
     id: ConversationId,
@@ -32,7 +33,7 @@ pub(super) async fn erase(
         let row = row.ok_or(StoreError::NoSuchEntry(*entry))?;
         let (salt, body): (Option<&[u8]>, Option<&[u8]>) = (row.get(1), row.get(2));
         if salt.is_some() || body.is_some() {
-            // A damaged entry has no such hash. Its content is removed all the same.
+            // A damaged entry has no such hash. Its content is removed nevertheless.
             let hash = rows::inner_hash(salt, body).map(|hash| hash.as_bytes().to_vec());
             removed.push((entry.as_uuid(), hash));
         }
@@ -55,7 +56,7 @@ pub(super) async fn erase(
                      WHERE conversation = $1 AND id = $2";
         transaction.execute(query, &[&name, entry, hash]).await?;
     }
-    // A summary, a checkpoint or a report may quote what was erased. The words for searches go with the summary.
+    // Summaries, checkpoints and reports may quote the erased text. The words for searches are deleted with the summary.
     for statement in [
         "DELETE FROM rejoin.checkpoint WHERE conversation = $1",
         "DELETE FROM rejoin.summary WHERE id = $1",
@@ -73,7 +74,7 @@ pub(super) async fn erase(
 
 /// Refuses, before anything is erased, if this role could not [`clean`] up afterwards.
 pub(super) async fn check_rights(client: &Object) -> Result<(), Trouble> {
-    // Since version 17 there is a right for it; before, one must be the owner.
+    // Since version 17 there is a privilege for it; before that, the role must be the owner.
     let query = "SELECT pg_get_userbyid(c.relowner)::text FROM pg_catalog.pg_class c WHERE c.oid = to_regclass('rejoin.words') \
                  AND NOT pg_has_role(c.relowner, 'USAGE') \
                  AND NOT CASE WHEN current_setting('server_version_num')::integer >= 170000 \
@@ -96,7 +97,7 @@ pub(super) async fn clean(client: &Object) -> Result<(), Trouble> {
     let query = "SELECT to_regclass('rejoin.words') IS NOT NULL";
     if client.query_one(query, &[]).await?.get(0) {
         client.batch_execute("VACUUM rejoin.words").await?;
-        // A GIN index keeps a word for ever, even one that no row has any more, unless the index is rebuilt.
+        // A GIN index keeps a word for ever, even one that no row has any more, unless it is rebuilt.
         client.batch_execute("REINDEX INDEX rejoin.words_by_word").await?;
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! The right to write to a conversation, on any machine: a row that says who has it, and until when.
+//! The right to write to a conversation, on any machine: a row that names the holder and the time until which it holds.
 //!
-//! The holder renews it while it lives. If it dies, the row lapses, and the next writer takes it over; on the same machine, at once. The
-//! server's clock alone decides.
+//! The holder renews the lease while it runs. If it dies, the lease lapses, and the next writer takes it over; a writer on the same
+//! machine can do so at once. Only the server's clock counts.
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,16 +23,16 @@ use crate::{
     lock::{Holder, guard},
 };
 
-/// How long a lease counts if it is not renewed.
+/// How many seconds a lease lasts without a renewal.
 const SECONDS: f64 = 15.0;
 
-/// How often it is renewed: twice may fail before it lapses.
+/// How often a lease is renewed. Two renewals may fail before it lapses.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// The leases of this process. One that could not be given back, because the server was down, is not among them.
+/// The leases of this process, without those that could not be given back because the server was down.
 static HELD: Mutex<Vec<uuid::Uuid>> = Mutex::new(Vec::new());
 
-/// A lease that is held. Dropping it gives it back.
+/// A lease that this process holds. Dropping it gives it back.
 pub(crate) struct Lease {
     inner: Arc<Inner>,
     conversation: ConversationId,
@@ -66,7 +66,7 @@ impl Drop for Lease {
 /// Takes the lease of a conversation.
 pub(super) fn take(inner: &Arc<Inner>, conversation: ConversationId, holder: &Holder) -> StoreResult<Lease> {
     let token = random();
-    // Before another process can see it in the row.
+    // Record it first, before another process can see it in the row.
     guard(&HELD).push(token);
     let taken = take_as(token, inner, conversation, holder);
     if taken.is_err() {
@@ -113,7 +113,7 @@ fn take_as(
     Ok(Lease { inner: Arc::clone(inner), conversation, token, renewing })
 }
 
-/// Renews a lease. Returns the number of rows that say it is ours.
+/// Renews a lease. Returns the number of rows in which it is ours: 0 or 1.
 fn renew(inner: &Inner, conversation: ConversationId, token: uuid::Uuid) -> StoreResult<u64> {
     inner.link.run("renewing the right to write", |client| async move {
         let query = "UPDATE rejoin.lease SET until = now() + $3 * interval '1 second' WHERE conversation = $1 AND token = $2";
@@ -122,7 +122,7 @@ fn renew(inner: &Inner, conversation: ConversationId, token: uuid::Uuid) -> Stor
     })
 }
 
-/// Takes the row if it is free or its holder is gone. Otherwise returns the holder.
+/// Takes the lease if it is free or its holder is gone. Otherwise returns the holder.
 async fn acquire(
     client: &Object,
     conversation: ConversationId,
@@ -136,7 +136,7 @@ async fn acquire(
                  ON CONFLICT (conversation) DO UPDATE SET token = EXCLUDED.token, holder = EXCLUDED.holder, until = EXCLUDED.until \
                  WHERE held.until < now() OR held.token = $5 OR held.token = $2 RETURNING 1";
     let statement = client.prepare_cached(query).await?;
-    // The token of a holder that is known to be gone.
+    // The token of a holder that is known to have ended.
     let mut gone = token;
     loop {
         if client.query_opt(&statement, &[&name, &token, &text, &SECONDS, &gone]).await?.is_some() {
@@ -144,7 +144,7 @@ async fn acquire(
         }
         let query = "SELECT token, holder FROM rejoin.lease WHERE conversation = $1";
         let lookup = client.prepare_cached(query).await?;
-        // It may have been given back in between.
+        // The holder may have given it back in between.
         let Some(row) = client.query_opt(&lookup, &[&name]).await? else { continue };
         let (other, note): (uuid::Uuid, &str) = (row.get(0), row.get(1));
         if other == gone || !place.knows_to_be_gone(note, other) {
@@ -155,7 +155,7 @@ async fn acquire(
 }
 
 fn random() -> uuid::Uuid {
-    // It need not be secret: anyone who can write to the database can change the row anyway.
+    // The token need not be secret: everyone who can write to the database can change the row anyway.
     let mut bytes = [0; 16];
     for half in bytes.chunks_mut(8) {
         use std::hash::{BuildHasher as _, Hasher as _};
@@ -164,9 +164,9 @@ fn random() -> uuid::Uuid {
     uuid::Uuid::from_bytes(bytes)
 }
 
-/// Where a process runs, so that another one in the same place can tell whether it still does.
+/// Where a process runs, so that another process on the same machine can check whether it still does.
 struct StoragePlace {
-    /// The start of the machine, and the space of its process ids. Empty if the system does not say.
+    /// The boot of the machine, and the namespace of its process ids; empty if the system does not tell.
     machine: String,
 }
 
@@ -181,7 +181,7 @@ impl StoragePlace {
         Self { machine }
     }
 
-    /// A holder as JSON, with where it runs.
+    /// A holder as JSON, with the place where it runs.
     fn note(&self, holder: &Holder) -> String {
         let started = started(holder.pid).unwrap_or_default();
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -195,7 +195,7 @@ impl StoragePlace {
             .finish()
     }
 
-    /// The holder that a note names. A process of another machine is said to be there: its number means nothing here.
+    /// The holder that a note names. A process of another machine is described as such, because its id means nothing here.
     fn holder(&self, note: &str) -> Holder {
         let mut holder = Holder::from_json(note);
         let host = field(note, "host");
@@ -205,7 +205,7 @@ impl StoragePlace {
         holder
     }
 
-    /// Whether a holder ran here and does not any more.
+    /// Whether a holder ran on this machine and has ended.
     fn knows_to_be_gone(&self, note: &str, token: uuid::Uuid) -> bool {
         let (machine, then) = (field(note, "machine"), field(note, "started"));
         if self.machine.is_empty() || machine != self.machine || then.is_empty() {
@@ -224,13 +224,13 @@ fn field(note: &str, name: &str) -> String {
     value.and_then(|value| value.as_str().map(|text| text.into_owned())).unwrap_or_default()
 }
 
-/// When a process was started, in the clock ticks of the system; none if there is no such process.
+/// The start time of a process, in clock ticks of the system; `None` if there is no such process.
 fn started(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may contain anything.
+    // The name of the program, in parentheses, may contain any character.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
-    // A killed process keeps its entry until its parent has waited for it.
+    // A killed process keeps its entry until its parent has reaped it.
     let is_gone = matches!(fields.next()?, "Z" | "X");
     fields.nth(18).filter(|_| !is_gone).map(str::to_owned)
 }

@@ -1,7 +1,7 @@
-//! Connections to a server, for code that is not asynchronous.
+//! Connections to a server, for synchronous code.
 //!
-//! Each connection is driven by the thread that uses it (`socket.rs`). A thread of the store does what no caller waits for: it listens,
-//! and starts what has to happen from time to time.
+//! The thread that uses a connection also drives it (`socket.rs`). A thread of the store does the work that no caller waits for: it
+//! listens for notifications, and starts periodic work.
 
 use std::{
     error::Error as _,
@@ -26,15 +26,15 @@ use crate::{
     lock::guard,
 };
 
-/// The most connections of one store. They are opened as they are needed.
+/// The most connections of one store. They are opened on demand.
 const CONNECTIONS: usize = 32;
 
-/// How long a caller waits for one of them, while others use all of them.
+/// How long a caller waits while all connections are in use.
 const WAITING: Duration = Duration::from_secs(60);
 
 /// The connections of a store, and its thread.
 pub(super) struct Link {
-    /// None only while it is dropped.
+    /// `None` only while the link is dropped.
     runtime: Option<Runtime>,
     pool: Arc<Pool>,
 }
@@ -66,7 +66,7 @@ impl Link {
         &self.pool.handle
     }
 
-    /// [`Pool::run`].
+    /// Runs work with a connection: see [`Pool::run`].
     pub(super) fn run<T, F>(&self, what: &'static str, work: impl Fn(Object) -> F) -> StoreResult<T>
     where
         F: Future<Output = Result<T, Trouble>>,
@@ -83,7 +83,7 @@ impl Drop for Link {
             std::mem::take(&mut connections.idle)
         };
         drop(idle);
-        // Waiting for the thread is not allowed in a task of another runtime, and there is nothing to wait for.
+        // Do not wait for the thread: a task of another runtime must not block, and nothing depends on it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -99,13 +99,13 @@ pub(super) struct Pool {
 }
 
 struct Connections {
-    /// Those that are not in use. The last one was used last.
+    /// The unused connections, the most recently used one last.
     idle: Vec<Pooled>,
-    /// The number of those that exist.
+    /// The number of open connections.
     open: usize,
-    /// The number of callers that wait for one.
+    /// The number of callers that wait for a connection.
     waiting: usize,
-    /// Whether those that are not in use any more are kept.
+    /// Whether a connection is kept after its use.
     are_kept: bool,
 }
 
@@ -122,7 +122,7 @@ struct Pooled {
 
 /// A connection in use. Dropping it gives it back.
 pub(super) struct Object {
-    /// None only while it is dropped.
+    /// `None` only while the object is dropped.
     pooled: Option<Pooled>,
     pool: Arc<Pool>,
 }
@@ -156,8 +156,8 @@ impl Drop for Object {
 }
 
 impl Pool {
-    /// Runs something with a connection, and waits for it. If the connection turns out to be broken, it is run once more with a new
-    /// one, so it must be harmless to repeat.
+    /// Runs work with a connection, and waits for it. If the connection turns out to be broken, the work runs again with a new one,
+    /// so it must be harmless to repeat.
     pub(super) fn run<T, F>(
         self: &Arc<Self>,
         what: &'static str,
@@ -166,7 +166,7 @@ impl Pool {
     where
         F: Future<Output = Result<T, Trouble>>,
     {
-        // Every pooled connection may be broken, after a restart for instance. A new one is tried twice.
+        // Every pooled connection may be broken, for example after a restart. New connections are tried twice.
         let (mut tries, mut new) = (0, 0);
         loop {
             tries += 1;
@@ -180,12 +180,12 @@ impl Pool {
             if new >= 2 || tries > CONNECTIONS || !trouble.is_broken() {
                 return Err(trouble.into_error(what));
             }
-            // The others are probably broken too, which shows only when they are used.
+            // The other unused connections are probably broken, too, which would show only on use.
             self.forget_idle();
         }
     }
 
-    /// Runs something with a connection, once.
+    /// Runs work with a connection, without repeating it.
     pub(super) fn run_once<T, F: Future<Output = Result<T, Trouble>>>(
         self: &Arc<Self>,
         what: &'static str,
@@ -195,7 +195,7 @@ impl Pool {
         done.map_err(|trouble| trouble.into_error(what))
     }
 
-    /// A connection that is not in use, or a new one. Counts those.
+    /// Takes an unused connection, or opens a new one and counts it in `new`.
     fn take(self: &Arc<Self>, what: &'static str, new: &mut usize) -> Result<Object, Trouble> {
         let begun = Instant::now();
         let object = |pooled| Object { pooled: Some(pooled), pool: Arc::clone(self) };
@@ -219,10 +219,11 @@ impl Pool {
         connections.open += 1;
         drop(connections);
         *new += 1;
-        // If it fails, its place is free again.
+        // If connecting fails, dropping this frees its place in the pool.
         let mut place = Object { pooled: None, pool: Arc::clone(self) };
         let (client, driver) = self.dialer.connect()?;
-        // The wrapper keeps prepared statements. It wants to know the task of the connection, and there is none.
+        // The wrapper caches prepared statements. It requires the task of the connection, but there is none, so give it an empty
+        // one.
         let client = ClientWrapper::new(client, self.handle.spawn(async {}));
         place.pooled = Some(Pooled { client, driver: Arc::new(driver) });
         Ok(place)
@@ -252,32 +253,32 @@ impl Object {
 /// The values of a statement's parameters.
 type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
-/// What takes statements: a connection, or a transaction on it.
-pub(super) trait Asked {
-    /// The rows that a statement returns. It is prepared once for each connection.
+/// Executes statements: a connection, or a transaction on it.
+pub(super) trait Executor {
+    /// The rows that a statement returns. Each connection prepares it once.
     async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error>;
 }
 
-impl Asked for Object {
+impl Executor for Object {
     async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.query(&self.prepare_cached(statement).await?, values).await
     }
 }
 
-impl Asked for Transaction<'_> {
+impl Executor for Transaction<'_> {
     async fn rows(&self, statement: &str, values: Values<'_>) -> Result<Vec<Row>, tokio_postgres::Error> {
         self.query(&self.prepare_cached(statement).await?, values).await
     }
 }
 
-/// What ended a piece of work.
+/// Why work failed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The server, or the connection to it.
+    /// The server or the connection failed.
     Database(tokio_postgres::Error),
-    /// There is no connection.
+    /// No connection could be made.
     Unreachable(io::Error),
-    /// The store's own verdict.
+    /// The store refused.
     Store(StoreError),
 }
 
@@ -315,14 +316,14 @@ impl Trouble {
         }
     }
 
-    /// Whether no server listens there.
+    /// Whether no server listens at the address.
     pub(super) fn is_silence(&self) -> bool {
         matches!(self, Self::Unreachable(why)
             if matches!(why.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound))
     }
 
-    /// Whether the connection is gone, or was never there, as opposed to a statement that the server refused, and trying again at once
-    /// may help: it does not if no server listens there, or if the server is only starting.
+    /// Whether the connection broke or could not be made, and trying again at once may help. A statement that the server refused is
+    /// different; and a retry does not help if no server listens, or if the server is only starting.
     fn is_broken(&self) -> bool {
         match self {
             Self::Store(_) => false,
@@ -334,7 +335,7 @@ impl Trouble {
     }
 }
 
-/// An error before anything is asked of the server: the address or the tables are not what they should be.
+/// An error before any request to the server: the address or the tables are wrong.
 pub(super) fn refused(why: impl Into<String>, hint: &'static str) -> StoreError {
     StoreError::Server { what: "opening the database", why: why.into(), hint, unwritable: false }
 }
@@ -344,7 +345,7 @@ fn unreachable(what: &'static str, why: String) -> StoreError {
     StoreError::Server { what, why, hint, unwritable: true }
 }
 
-/// Advice about a standby, or a server that was set so.
+/// Advice if the server is a standby, or is set to read-only.
 const ONLY_READS: &str =
     "the server only reads: name the primary server in the address, or the standbys, too";
 
@@ -352,8 +353,8 @@ const ONLY_READS: &str =
 const PASSWORD: &str =
     "put the right user and password into the address, PGUSER and PGPASSWORD, or ~/.pgpass";
 
-/// An error of the connection itself. The library keeps its kinds private, so the cause decides: a failed handshake, another error of
-/// the socket, or a text of the library's own if the server and the settings of the address do not fit together.
+/// An error of the connection itself. The library hides the kinds of its errors, so the cause decides: a failed handshake, another
+/// socket error, or a text of the library if the server does not fit the settings of the address.
 fn disconnected(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
     let why = reason(error);
     let hint = match error.source().map(|cause| cause.downcast_ref::<io::Error>()) {
@@ -367,12 +368,12 @@ fn disconnected(what: &'static str, error: &tokio_postgres::Error) -> StoreError
     StoreError::Server { what, why, hint, unwritable: true }
 }
 
-/// The error of a store for what the library reports, with advice where there is some.
+/// Converts an error of the library into one of the store, with advice if there is any.
 pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
     let Some(refusal) = error.as_db_error() else { return disconnected(what, error) };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
-    // Connections, resources, an operator's intervention, the system, rights, a server that only reads. None of these is about the
+    // Connections, resources, an operator's intervention, the system, privileges, a read-only server. None of these concerns the
     // entries themselves.
     let unwritable = matches!(class, "08" | "28" | "3D" | "53" | "57" | "58")
         || [&SqlState::READ_ONLY_SQL_TRANSACTION, &SqlState::INSUFFICIENT_PRIVILEGE].contains(&code);

@@ -1,8 +1,7 @@
 //! Conversations in a PostgreSQL database, for many users and more than one machine.
 //!
-//! The record is two tables (`migrations/`). An append is one statement: it moves the tail of the conversation, if that is still the
-//! expected one, adds the entries, and brings the summary for lists up to date. Only `erase.rs` and `delete.rs` change or
-//! delete entries.
+//! The record is two tables (`migrations/`). An append is one statement: if the tail of the conversation is the expected one, it
+//! moves the tail, adds the entries, and updates the summary for lists. Only `erase.rs` and `delete.rs` change or delete entries.
 
 mod address;
 mod append;
@@ -37,47 +36,47 @@ pub use self::tables::each_history;
 use self::{
     link::{Link, Trouble},
     notice::Notices,
-    reports::{Meant, Unreported},
-    schema::Found,
-    summaries::Told,
+    reports::{Unreported, UpdateTargets},
+    schema::SchemaState,
+    summaries::SummaryParameters,
 };
 use crate::{
     backend::*,
     index::Follower,
     location::Address,
     spool::{self, Spool},
-    store::{Enabled, StoreOption},
+    store::{EnableOutcome, StoreOption},
     summary::Tally,
 };
 
 /// The number of conversations whose summary is kept in memory between appends.
 const REMEMBERED: usize = 256;
 
-/// How often an append is tried again after another writer's came first, before the caller gets an error.
+/// How often an append is retried after another writer's append came first, before the caller gets an error.
 const TRIES: usize = 3;
 
 /// A store in a PostgreSQL database.
 pub struct Postgres {
-    /// Makes the rows for reports. It ends, up to date, before everything else here.
+    /// Writes the rows for reports. It is dropped before the other fields, after a last update.
     follower: Follower,
     inner: Arc<Inner>,
 }
 
-/// What the store and its leases share.
+/// The state that the store and its leases share.
 struct Inner {
     link: Link,
     location: Location,
     access: Access,
-    /// What was found when the server could first be reached.
-    opened: OnceLock<Opened>,
+    /// The facts that were found when the server was first reached.
+    opened: OnceLock<OpenState>,
     digester: Digester,
-    /// Summaries of conversations that this process appends to, so that an append need not ask for them first.
+    /// Summaries of conversations to which this process appends, so that an append need not read them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
     notices: Notices,
     unreported: Mutex<Unreported>,
     /// Set once the option `search` is found to be enabled.
     has_words: OnceLock<()>,
-    beside: Option<Beside>,
+    beside: Option<LocalFolders>,
 }
 
 impl Drop for Inner {
@@ -86,19 +85,19 @@ impl Drop for Inner {
     }
 }
 
-struct Opened {
+struct OpenState {
     version: i64,
     read_only: Option<String>,
 }
 
-/// What is kept on this machine.
-struct Beside {
+/// The folders on this machine.
+struct LocalFolders {
     drafts: Drafts,
     asides: Asides,
     spool: Spool,
 }
 
-impl Beside {
+impl LocalFolders {
     fn in_folder(folder: &Path) -> Self {
         Self {
             drafts: Drafts::new(folder.join("drafts")),
@@ -124,11 +123,11 @@ pub(crate) fn try_writing(address: &Address) -> StoreResult<()> {
         let found = schema::find(&client).await?;
         let transaction = client.transaction().await?;
         match found {
-            Found::Version(_) => {
+            SchemaState::Version(_) => {
                 let lock = "SELECT 1 FROM rejoin.total WHERE part = 0 FOR UPDATE";
                 transaction.query_opt(lock, &[]).await?;
             }
-            Found::Nothing => transaction.batch_execute("CREATE SCHEMA IF NOT EXISTS rejoin").await?,
+            SchemaState::Nothing => transaction.batch_execute("CREATE SCHEMA IF NOT EXISTS rejoin").await?,
         }
         transaction.rollback().await?;
         Ok(())
@@ -136,7 +135,7 @@ pub(crate) fn try_writing(address: &Address) -> StoreResult<()> {
 }
 
 impl Postgres {
-    /// Opens a database, and makes the tables if there are none.
+    /// Opens a database, and creates the tables if there are none.
     pub fn open(address: &Address, options: Options) -> StoreResult<Self> {
         let link = connect(address)?;
         address.adopt_former_folder();
@@ -154,13 +153,13 @@ impl Postgres {
             notices: Notices::default(),
             unreported: Mutex::default(),
             has_words: OnceLock::new(),
-            beside: address.beside().map(Beside::in_folder),
+            beside: address.beside().map(LocalFolders::in_folder),
         });
         let followed = Arc::clone(&inner);
         let follower = Follower::new(Arc::new(move || reports::follow(&followed)), reports::RHYTHM);
         let store = Self { follower, inner };
         match store.opened() {
-            // A server that is down now may be up again for the first append, and until then a folder takes what is said.
+            // The server may be reachable again for the first append. Until then, entries go to a folder on this machine.
             Err(why)
                 if why.is_unwritable() && store.inner.beside.is_some() && options.access == Access::Write =>
             {
@@ -171,8 +170,9 @@ impl Postgres {
         Ok(store)
     }
 
-    /// What the database is. Looks, and makes or migrates the tables, the first time that the server can be reached.
-    fn opened(&self) -> StoreResult<&Opened> {
+    /// The facts about the database. The first time that the server can be reached, this reads them, and creates or migrates the
+    /// tables.
+    fn opened(&self) -> StoreResult<&OpenState> {
         if let Some(opened) = self.inner.opened.get() {
             return Ok(opened);
         }
@@ -183,19 +183,19 @@ impl Postgres {
         let opened = self.inner.link.run("opening the database", |mut client| async move {
             let found = schema::find(&client).await?;
             let (version, read_only) = match found {
-                Found::Version(version) if version > schema::KNOWN => {
+                SchemaState::Version(version) if version > schema::KNOWN => {
                     let newer = StoreError::TooNew { found: version, known: schema::KNOWN };
                     (version, Some(newer.to_string()))
                 }
-                Found::Version(version) if access == Access::Read => {
+                SchemaState::Version(version) if access == Access::Read => {
                     let older =
                         "its tables are of an older version, which a command that writes brings up to date";
                     (version, (version < schema::KNOWN).then(|| String::from(older)))
                 }
-                Found::Nothing if access == Access::Read => {
+                SchemaState::Nothing if access == Access::Read => {
                     return Err(StoreError::Missing(PathBuf::from(address.to_string())).into());
                 }
-                Found::Version(version) if version == schema::KNOWN => {
+                SchemaState::Version(version) if version == schema::KNOWN => {
                     let query =
                         "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean";
                     let only_reads: bool = client.query_one(query, &[]).await?.get(0);
@@ -210,19 +210,19 @@ impl Postgres {
                 }
                 _ => (schema::migrate(&mut client).await?, None),
             };
-            Ok(Opened { version, read_only })
+            Ok(OpenState { version, read_only })
         })?;
         Ok(self.inner.opened.get_or_init(|| opened))
     }
 
-    /// The connections to a database that was opened.
+    /// The connections to the database.
     fn link(&self) -> StoreResult<&Link> {
         self.opened()?;
         Ok(&self.inner.link)
     }
 
     fn writable(&self) -> StoreResult<()> {
-        // A server that only reads may become one that writes; a newer schema stays.
+        // A read-only server may become writable, but a newer schema stays.
         let version = self.opened()?.version;
         if version > schema::KNOWN {
             Err(StoreError::TooNew { found: version, known: schema::KNOWN })
@@ -231,7 +231,7 @@ impl Postgres {
         }
     }
 
-    /// The summary of a conversation that ends with `after`, as far as it can be had without reading the conversation.
+    /// The summary of a conversation that ends with `after`, if it is available without reading the conversation.
     fn tally(&self, id: ConversationId, after: Option<Tail>) -> StoreResult<Option<Tally>> {
         let Some(after) = after else { return Ok(Some(Tally::new(id, self.inner.digester))) };
         let known = guard(&self.inner.tallies).remove(&id);
@@ -252,39 +252,39 @@ impl Postgres {
         tallies.insert(id, tally);
     }
 
-    /// Appends entries after the end of the conversation, if that is `after`.
+    /// Appends entries if the conversation ends with `after`.
     fn append_after(&self, id: ConversationId, after: Option<Tail>, entries: &[Entry]) -> StoreResult<bool> {
         let parents = self.parents(id, after, entries)?;
         let mut tally = self.tally(id, after)?;
-        let told = tally.as_mut().and_then(|tally| {
+        let parameters = tally.as_mut().and_then(|tally| {
             for entry in entries {
                 tally.add(entry);
             }
-            // If the state depends on entries that were not kept, the next list works it out.
+            // If the state depends on entries that were not kept, the next list computes it.
             let mut is_known = true;
             let settled = tally.settle(|_| {
                 is_known = false;
                 Ok(Vec::new())
             });
-            (settled.is_ok() && is_known).then(|| Told::of(tally))
+            (settled.is_ok() && is_known).then(|| SummaryParameters::of(tally))
         });
         let link = self.link()?;
         let appended = link.run("appending", |client| {
-            let (parents, told) = (&parents, told.as_ref());
-            async move { append::append(&client, id, after, entries, parents, told).await }
+            let (parents, parameters) = (&parents, parameters.as_ref());
+            async move { append::append(&client, id, after, entries, parents, parameters).await }
         })?;
         if appended {
             self.inner.notices.tell(link, id);
             guard(&self.inner.unreported).add(id);
             self.follower.follow();
         }
-        if let Some(tally) = tally.filter(|_| appended && told.is_some()) {
+        if let Some(tally) = tally.filter(|_| appended && parameters.is_some()) {
             self.remember(id, tally);
         }
         Ok(appended)
     }
 
-    /// Checks that entries are sealed onto their parents, and returns those.
+    /// Checks that entries are sealed onto their parents, and returns the parents.
     fn parents(
         &self,
         id: ConversationId,
@@ -307,7 +307,7 @@ impl Postgres {
         scan::check_seals(after, entries, |parent| Ok(stored.get(&parent).copied()))
     }
 
-    /// Makes the summary of a conversation again.
+    /// Recomputes the summary of a conversation.
     fn refresh(&self, id: ConversationId) -> StoreResult<Summary> {
         let tail = self.tail(id)?.ok_or(StoreError::NotFound(id))?;
         let tally = scan::tally(self, id, self.inner.digester)?;
@@ -320,7 +320,7 @@ impl Postgres {
         Ok(tally.into_summary())
     }
 
-    /// Makes the summaries that are stale.
+    /// Recomputes the stale summaries.
     fn settle_summaries(&self) -> StoreResult<()> {
         if self.read_only().is_some() {
             return Ok(());
@@ -330,7 +330,7 @@ impl Postgres {
             let stale = self
                 .link()?
                 .run("reading what is stale", |client| async move { summaries::stale(&client).await })?;
-            // A conversation that another process appends to at this moment stays stale until the next time.
+            // A conversation to which another process appends at this moment stays stale until the next time.
             let stale: Vec<ConversationId> = stale.into_iter().filter(|id| seen.insert(*id)).collect();
             if stale.is_empty() {
                 return Ok(());
@@ -351,8 +351,8 @@ impl Postgres {
         }
     }
 
-    /// The content of entries, to look for copies of it.
-    fn contents(&self, id: ConversationId, entries: &[EntryId]) -> StoreResult<Vec<Sought>> {
+    /// The content of entries, to find copies of it.
+    fn contents(&self, id: ConversationId, entries: &[EntryId]) -> StoreResult<Vec<ErasedContent>> {
         let wanted: Vec<uuid::Uuid> = entries.iter().map(EntryId::as_uuid).collect();
         let rows = self.link()?.run("reading entries", |client| {
             let wanted = &wanted;
@@ -363,7 +363,7 @@ impl Postgres {
         })?;
         let sought = rows.iter().map(|row| {
             let body = row.get::<_, Option<&[u8]>>(1).map(String::from_utf8_lossy).unwrap_or_default();
-            Sought {
+            ErasedContent {
                 entry: EntryId::from_bytes(*row.get::<_, uuid::Uuid>(0).as_bytes()),
                 body: Raw::new(body),
             }
@@ -415,7 +415,7 @@ impl Store for Postgres {
         {
             return Ok(Tail::of(last));
         }
-        // Another writer came first, or this append is repeated. The stored entries tell which.
+        // Either another writer appended first, or this append is a repetition. The stored entries show which.
         for _ in 0..TRIES {
             let (found, later) = self.link()?.run("reading the newest entries", |client| async move {
                 let found = append::tail(&client, id).await?;
@@ -434,11 +434,11 @@ impl Store for Postgres {
         Err(StoreError::TailMoved { expected: after, found: self.tail(id)? })
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
         reading::read(self.link()?, conversation, from, each)
     }
 
-    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selection<'_>, each: OnItem<'_>) -> StoreResult<PartRead> {
         if reading::read_at(self.link()?, id, part.earlier, each)?.is_continue() {
             self.read(id, part.from, each)?;
         }
@@ -449,7 +449,7 @@ impl Store for Postgres {
         usize::MAX
     }
 
-    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+    fn checkpoint(&self, conversation: ConversationId, each: OnPiece<'_>) {
         if let Err(why) = self.link().and_then(|link| reading::checkpoint(link, conversation, each)) {
             tracing::debug!("the checkpoint cannot be read: {why}");
         }
@@ -521,8 +521,8 @@ impl Store for Postgres {
         self.inner.notices.tell(self.link()?, id);
         guard(&self.inner.unreported).add(id);
         self.follower.follow();
-        // Copies of the entries may have been set aside when they were found damaged, or wait to be saved although they are.
-        self.forget_copies(id, Sought::any(&sought))?;
+        // Copies of the entries may have been set aside when they were found damaged, or may be waiting to be saved.
+        self.forget_copies(id, ErasedContent::any(&sought))?;
         if let Some(beside) = &self.inner.beside {
             beside.spool.erase(id, &entries)?;
         }
@@ -556,12 +556,12 @@ impl Store for Postgres {
         let unreadable = StoreError::io("reading what was set aside");
         let Some(entries) = entries else {
             let mut files: Vec<PathBuf> = beside.drafts.file_of(conversation).into_iter().collect();
-            files.extend(beside.spool.file_of(conversation));
+            files.extend(beside.spool.files_of(conversation));
             files.extend(beside.asides.holding(&owner, |_| true).map_err(unreadable)?);
             return Ok(files);
         };
         let sought = self.contents(conversation, entries)?;
-        beside.asides.holding(&owner, Sought::any(&sought)).map_err(unreadable)
+        beside.asides.holding(&owner, ErasedContent::any(&sought)).map_err(unreadable)
     }
 
     fn set_aside(&self, conversation: ConversationId, damage: &Damage) -> StoreResult<Option<PathBuf>> {
@@ -602,7 +602,7 @@ impl Store for Postgres {
 
     fn report(&self) -> StoreResult<()> {
         self.settle_summaries()?;
-        if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner, &Meant::All) }
+        if self.read_only().is_some() { Ok(()) } else { reports::catch_up(&self.inner, &UpdateTargets::All) }
     }
 
     fn report_key(&self) -> StoreResult<Option<[u8; 32]>> {
@@ -617,7 +617,7 @@ impl Store for Postgres {
 
     fn size(&self) -> StoreResult<Size> {
         self.link()?.run("measuring the database", |client| async move {
-            // The size of a table with parts is that of its parts.
+            // The size of a partitioned table is that of its parts.
             let query = "SELECT (pg_total_relation_size('rejoin.entry') + pg_total_relation_size('rejoin.conversation') + \
                          coalesce((SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('rejoin.entry') WHERE isleaf), 0))::bigint, \
                          pg_total_relation_size('rejoin.summary') + pg_total_relation_size('rejoin.checkpoint') + \
@@ -638,15 +638,15 @@ impl Store for Postgres {
         self.link()?.run("reading the options", |client| async move { options::all(&client).await })
     }
 
-    fn enable(&self, option: &str) -> StoreResult<Enabled> {
+    fn enable(&self, option: &str) -> StoreResult<EnableOutcome> {
         self.writable()?;
         let link = self.link()?;
         let enabled = link.run("enabling the option", |mut client| async move {
             options::enable(&mut client, option).await
         })?;
-        // If a process was killed before it had written all words, this writes the others.
+        // If a process was killed before it had written all words, this writes the rest.
         self.settle()?;
-        if enabled == Enabled::Now {
+        if enabled == EnableOutcome::Enabled {
             link.run("gathering statistics (ANALYZE)", |client| async move {
                 let table = if option == options::SEARCH { "words" } else { "entry" };
                 Ok(client.batch_execute(&format!("VACUUM (ANALYZE) rejoin.{table}")).await?)
@@ -660,7 +660,11 @@ impl Store for Postgres {
             return Ok(());
         }
         self.settle_summaries()?;
-        if words::is_enabled(&self.inner)? { words::catch_up(&self.inner, &Meant::All) } else { Ok(()) }
+        if words::is_enabled(&self.inner)? {
+            words::catch_up(&self.inner, &UpdateTargets::All)
+        } else {
+            Ok(())
+        }
     }
 
     fn rebuild(&self) -> StoreResult<()> {

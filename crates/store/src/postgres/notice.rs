@@ -1,8 +1,8 @@
-//! Tells readers on any machine that a conversation has new entries, and hears it from others.
+//! Tells readers on any machine that a conversation has new entries, and receives such notifications.
 //!
-//! An append does not notify in its own transaction: the server lets transactions that notify commit only one after the other. A task
-//! does it afterwards, for many conversations in one statement, and never more than one statement at a time. A notification may be
-//! lost, so readers also look from time to time.
+//! An append does not notify in its own transaction, because the server commits transactions that notify one after another. A task
+//! notifies afterwards, for many conversations in one statement, and never runs two statements at a time. A notification may be
+//! lost, so readers also check from time to time.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -26,41 +26,41 @@ use crate::{error::StoreResult, lock::guard, store::POLL};
 /// The channel of the notifications. Each carries the id of a conversation.
 const CHANNEL: &str = "rejoin";
 
-/// The least time between two statements that notify, so that many appends cost few of them.
+/// The shortest time between two notifying statements, so that many appends need few of them.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest that closing a store waits for the last notifications.
+/// How long closing a store waits for the last notifications.
 const CLOSING: Duration = Duration::from_millis(250);
 
-/// How often a reader looks without being notified.
+/// How often a reader checks without being notified.
 const SAFETY_NET: Duration = Duration::from_secs(5);
 
-/// The first pause before connecting again, and the longest one.
+/// The first and the longest pause before reconnecting.
 const RECONNECTING: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// The notifications that a store sends and hears.
+/// The notifications that a store sends and receives.
 #[derive(Default)]
 pub(super) struct Notices {
     outbox: Arc<Outbox>,
-    heard: Arc<Heard>,
+    receiver: Arc<Receiver>,
 }
 
 #[derive(Default)]
 struct Outbox {
-    unsent: Mutex<Unsent>,
-    /// Held while a statement is on its way.
+    unsent: Mutex<UnsentNotices>,
+    /// Held while a statement is running.
     sending: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Unsent {
+struct UnsentNotices {
     conversations: BTreeSet<ConversationId>,
-    /// Whether a task sends them.
+    /// Whether a task is sending them.
     has_task: bool,
 }
 
 impl Notices {
-    /// Notifies others soon that a conversation has changed.
+    /// Schedules a notification that a conversation has changed.
     pub(super) fn tell(&self, link: &Link, conversation: ConversationId) {
         let mut unsent = guard(&self.outbox.unsent);
         unsent.conversations.insert(conversation);
@@ -76,7 +76,7 @@ impl Notices {
         });
     }
 
-    /// Sends what is left before the store is closed.
+    /// Sends the remaining notifications before the store is closed.
     pub(super) fn finish(&self, link: &Link) {
         if guard(&self.outbox.unsent).has_task {
             let (outbox, pool) = (Arc::clone(&self.outbox), Arc::clone(link.pool()));
@@ -85,12 +85,12 @@ impl Notices {
                 outbox.send(&pool);
                 done.send(())
             });
-            // What is lost here, readers see when they look the next time.
+            // Readers notice lost notifications at their next check.
             let _ = is_done.recv_timeout(CLOSING);
         }
     }
 
-    /// Waits until the newest entry of a conversation is another one than `after`, at most for some time. `tail` asks for it.
+    /// Waits until the newest entry of a conversation is no longer `after`, for at most `most`. `tail` reads the newest entry.
     pub(super) fn wait(
         &self,
         link: &Link,
@@ -99,8 +99,8 @@ impl Notices {
         tail: impl Fn() -> StoreResult<Option<Tail>>,
     ) -> StoreResult<Option<Tail>> {
         let begun = Instant::now();
-        let reader = Reader::new(&self.heard, conversation);
-        self.heard.listen(link);
+        let reader = Reader::new(&self.receiver, conversation);
+        self.receiver.listen(link);
         loop {
             let mark = reader.mark();
             let found = tail()?;
@@ -114,7 +114,7 @@ impl Notices {
 }
 
 impl Outbox {
-    /// Notifies others of everything that is not sent yet, in one statement. False if there is nothing.
+    /// Sends all pending notifications in one statement. Returns false if there are none.
     fn send(&self, pool: &Arc<Pool>) -> bool {
         let _sending = guard(&self.sending);
         let conversations: Vec<String> = {
@@ -125,7 +125,7 @@ impl Outbox {
         if conversations.is_empty() {
             return false;
         }
-        // There is nothing to make durable.
+        // Notifications need not be durable.
         let query = "SELECT pg_notify($1, id), set_config('synchronous_commit', 'off', true) FROM unnest($2::text[]) AS id";
         let sent = pool.run_once("notifying readers", |client| {
             let conversations = &conversations;
@@ -141,32 +141,32 @@ impl Outbox {
     }
 }
 
-/// What was heard.
+/// The state of receiving notifications.
 #[derive(Default)]
-struct Heard {
-    state: Mutex<Hearing>,
+struct Receiver {
+    state: Mutex<ReceiverState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Hearing {
-    /// Whether a task listens, or tries to.
+struct ReceiverState {
+    /// Whether a task is listening, or trying to.
     has_task: bool,
     is_listening: bool,
-    /// How often that changed. Notifications that are sent while no connection listens are lost.
+    /// How often listening began or ended. Notifications that are sent while no connection listens are lost.
     changes: u64,
-    /// The conversations that callers wait for.
-    awaited: HashMap<ConversationId, Awaited>,
+    /// The conversations for which callers wait.
+    waiting: HashMap<ConversationId, WaitingReaders>,
 }
 
 #[derive(Default)]
-struct Awaited {
+struct WaitingReaders {
     readers: usize,
     notifications: u64,
 }
 
-impl Heard {
-    fn change(&self, change: impl FnOnce(&mut Hearing)) {
+impl Receiver {
+    fn change(&self, change: impl FnOnce(&mut ReceiverState)) {
         change(&mut guard(&self.state));
         self.changed.notify_all();
     }
@@ -178,19 +178,19 @@ impl Heard {
         });
     }
 
-    /// Listens on a separate connection for as long as the store is open.
+    /// Listens on a separate connection while the store is open.
     fn listen(self: &Arc<Self>, link: &Link) {
         if std::mem::replace(&mut guard(&self.state).has_task, true) {
             return;
         }
-        let (heard, dialer) = (Arc::clone(self), link.dialer().clone());
+        let (receiver, dialer) = (Arc::clone(self), link.dialer().clone());
         link.handle().spawn(async move {
             let [first, longest] = RECONNECTING;
             let mut pause = first;
             loop {
                 let begun = Instant::now();
-                let ended = heard.hear(&dialer).await;
-                heard.set_listening(false);
+                let ended = receiver.hear(&dialer).await;
+                receiver.set_listening(false);
                 let why =
                     ended.err().map_or_else(|| String::from("the server closed it"), |why| why.to_string());
                 tracing::debug!("the connection that listens is gone: {why}");
@@ -230,11 +230,11 @@ impl Heard {
     }
 
     fn notified(&self, payload: &str) {
-        // Others may use the channel for something else.
+        // Other programs may use the channel for something else.
         let Ok(conversation) = payload.parse::<ConversationId>() else { return };
         self.change(|state| {
-            if let Some(awaited) = state.awaited.get_mut(&conversation) {
-                awaited.notifications += 1;
+            if let Some(waiting) = state.waiting.get_mut(&conversation) {
+                waiting.notifications += 1;
             }
         });
     }
@@ -242,45 +242,45 @@ impl Heard {
 
 /// A caller that waits for entries of a conversation.
 struct Reader<'h> {
-    heard: &'h Heard,
+    receiver: &'h Receiver,
     conversation: ConversationId,
 }
 
-/// A moment, to tell whether something was heard since.
+/// A point in time, to check whether a notification arrived since.
 type Mark = (u64, u64);
 
 impl<'h> Reader<'h> {
-    fn new(heard: &'h Heard, conversation: ConversationId) -> Self {
-        guard(&heard.state).awaited.entry(conversation).or_default().readers += 1;
-        Self { heard, conversation }
+    fn new(receiver: &'h Receiver, conversation: ConversationId) -> Self {
+        guard(&receiver.state).waiting.entry(conversation).or_default().readers += 1;
+        Self { receiver, conversation }
     }
 
     fn mark(&self) -> Mark {
-        self.mark_in(&guard(&self.heard.state))
+        self.mark_in(&guard(&self.receiver.state))
     }
 
-    fn mark_in(&self, state: &Hearing) -> Mark {
-        let notifications = state.awaited.get(&self.conversation).map_or(0, |awaited| awaited.notifications);
+    fn mark_in(&self, state: &ReceiverState) -> Mark {
+        let notifications = state.waiting.get(&self.conversation).map_or(0, |waiting| waiting.notifications);
         (state.changes, notifications)
     }
 
-    /// Waits until something is heard after the mark, or until it is time to look.
+    /// Waits until a notification arrives after the mark, or until it is time to check.
     fn wait(&self, mark: Mark, most: Duration) {
-        let state = guard(&self.heard.state);
+        let state = guard(&self.receiver.state);
         let look = if state.is_listening { SAFETY_NET } else { POLL };
-        let nothing_new = |state: &mut Hearing| self.mark_in(state) == mark;
-        let waited = self.heard.changed.wait_timeout_while(state, most.min(look), nothing_new);
+        let nothing_new = |state: &mut ReceiverState| self.mark_in(state) == mark;
+        let waited = self.receiver.changed.wait_timeout_while(state, most.min(look), nothing_new);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        let mut state = guard(&self.heard.state);
-        if let Some(awaited) = state.awaited.get_mut(&self.conversation) {
-            awaited.readers -= 1;
-            if awaited.readers == 0 {
-                state.awaited.remove(&self.conversation);
+        let mut state = guard(&self.receiver.state);
+        if let Some(waiting) = state.waiting.get_mut(&self.conversation) {
+            waiting.readers -= 1;
+            if waiting.readers == 0 {
+                state.waiting.remove(&self.conversation);
             }
         }
     }

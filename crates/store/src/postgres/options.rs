@@ -1,6 +1,6 @@
-//! Options: migrations that run only if the operator asks for them.
+//! Options: migrations that run only if the operator enables them.
 //!
-//! Each runs once, in one transaction, under the lock of migrations, and is noted in `rejoin.setting`.
+//! Each runs once, in one transaction, under the lock of migrations, and is recorded in `rejoin.setting`.
 
 use deadpool_postgres::Transaction;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    store::{Enabled, StoreOption},
+    store::{EnableOutcome, StoreOption},
 };
 
 /// The name of the option that makes searches fast.
@@ -18,13 +18,13 @@ pub(super) const SEARCH: &str = "search";
 
 const PARTITIONS: &str = "partitions";
 
-/// Their names, and what they do.
+/// Their names, and their effects.
 const OPTIONS: [(&str, &str); 2] = [
     (SEARCH, "searches use an index instead of reading every conversation"),
     (PARTITIONS, "entries are in 16 tables instead of one, by conversation"),
 ];
 
-/// All options. Those of a newer schema are not known.
+/// All options. Those of a newer schema are unknown and not listed.
 pub(super) async fn all(client: &Object) -> Result<Vec<StoreOption>, Trouble> {
     let enabled = enabled(client).await?;
     let option = |(name, about)| StoreOption { name, about, enabled: enabled.iter().any(|one| one == name) };
@@ -38,8 +38,8 @@ pub(super) async fn enabled(client: &Object) -> Result<Vec<String>, Trouble> {
     Ok(client.query(&statement, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Runs the migration of an option, if it has not run.
-pub(super) async fn enable(client: &mut Object, name: &str) -> Result<Enabled, Trouble> {
+/// Runs the migration of an option, unless it has already run.
+pub(super) async fn enable(client: &mut Object, name: &str) -> Result<EnableOutcome, Trouble> {
     if !OPTIONS.iter().any(|(known, _)| *known == name) {
         return Err(StoreError::NoSuchOption(name.to_owned()).into());
     }
@@ -47,7 +47,7 @@ pub(super) async fn enable(client: &mut Object, name: &str) -> Result<Enabled, T
     transaction.query_one("SELECT pg_advisory_xact_lock($1)", &[&schema::LOCK]).await?;
     let note = "INSERT INTO rejoin.setting (name, value) VALUES ('option:' || $1::text, 'true') ON CONFLICT DO NOTHING";
     if transaction.execute(note, &[&name]).await? == 0 {
-        return Ok(Enabled::Before);
+        return Ok(EnableOutcome::AlreadyEnabled);
     }
     if name == PARTITIONS {
         divide(&transaction).await?;
@@ -56,10 +56,10 @@ pub(super) async fn enable(client: &mut Object, name: &str) -> Result<Enabled, T
         share(&transaction, "words", "rejoin.entry").await?;
     }
     transaction.commit().await?;
-    Ok(Enabled::Now)
+    Ok(EnableOutcome::Enabled)
 }
 
-/// Puts the entries into a table with parts. Reading and appending wait until this is done.
+/// Moves the entries into a partitioned table. Reading and appending wait until this is done.
 async fn divide(transaction: &Transaction<'_>) -> Result<(), Trouble> {
     let mistaken =
         |why: String, hint| StoreError::Server { what: "enabling partitions", why, hint, unwritable: false };
@@ -90,7 +90,7 @@ async fn divide(transaction: &Transaction<'_>) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Gives a new table the owner and the rights of another, so that the roles that use the store can use it too.
+/// Gives a new table the owner and the privileges of another one, so that the roles that use the store can use it, too.
 async fn share(transaction: &Transaction<'_>, table: &str, like: &str) -> Result<(), Trouble> {
     let query = "SELECT format('ALTER TABLE rejoin.%I OWNER TO %I', $1::text, pg_get_userbyid(c.relowner)) FROM pg_catalog.pg_class c \
                  WHERE c.oid = $2::text::regclass AND pg_get_userbyid(c.relowner) <> current_user \

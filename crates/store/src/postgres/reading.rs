@@ -9,30 +9,30 @@ use super::{append, link::Link, rows};
 use crate::{
     error::{StoreError, StoreResult},
     row::{self, InOrder, UnverifiedRow},
-    store::{Damage, Each, EachPiece, StoredItem},
+    store::{Damage, OnItem, OnPiece, StoredItem},
 };
 
-/// The number of rows in the first page. Later pages have as many as fit into [`PAGE_BYTES`].
+/// The number of rows in the first page. Later pages have as many as fit into about [`PAGE_BYTES`].
 const FIRST: i64 = 64;
 
 /// The most rows in a page.
 const MOST: i64 = 4096;
 
-/// About how many bytes a page should have.
+/// The desired size of a page, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// Reads a conversation from a `seq` on.
-pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
     let query = format!(
         "SELECT {} FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3",
         rows::COLUMNS
     );
     let name = id.to_string();
-    let mut in_order = InOrder::from(from, each);
+    let mut in_order = InOrder::in_pages(from, each);
     let (mut next, mut most) = (from, FIRST);
     let mut newest = None;
     loop {
-        // Both go out at once, the page first: the newest entry is that of this moment or of a later one.
+        // Send both queries at once, the page first: then the tail is from the same moment or later.
         let (page, tail) = link.run("reading the conversation", |client| {
             let (query, name, next) = (&query, &name, next as i64);
             async move {
@@ -51,15 +51,18 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
                 return Ok(());
             }
         }
+        if in_order.flush().is_break() {
+            return Ok(());
+        }
         if whole {
             let average = bytes / page.len() + 1;
             most = ((PAGE_BYTES / average) as i64).clamp(1, MOST);
             continue;
         }
-        // The end of the rows should be the end of the conversation.
+        // The last row should be the newest entry.
         let tail = tail.as_ref().map(append::tail_in).transpose()?;
         let Some(tail) = tail else {
-            // Rows without a conversation: it was deleted while it was read.
+            // Rows without a conversation: it was deleted while it was being read.
             return if next > from { Ok(()) } else { Err(StoreError::NotFound(id)) };
         };
         if tail.seq < next {
@@ -69,7 +72,7 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: Each<'_>) -
             let _ = in_order.skip_to(tail.seq + 1);
             return Ok(());
         }
-        // Or another process has appended meanwhile: look once more.
+        // Another process may have appended meanwhile, so look once more.
         newest = Some(tail.seq);
     }
 }
@@ -79,7 +82,7 @@ pub(super) fn read_at(
     link: &Link,
     id: ConversationId,
     places: &[u64],
-    each: Each<'_>,
+    each: OnItem<'_>,
 ) -> StoreResult<ControlFlow<()>> {
     let query = format!(
         "SELECT {} FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) ORDER BY seq",
@@ -111,7 +114,7 @@ fn entries(link: &Link, query: &str, values: &[&(dyn ToSql + Sync)]) -> StoreRes
     })
 }
 
-/// A row that was read on its own, checked.
+/// Verifies a row that was read alone.
 fn checked(read: Result<UnverifiedRow, Damage>) -> StoredItem {
     match read.and_then(UnverifiedRow::verify) {
         Err(damage) => StoredItem::Damage(damage),
@@ -119,7 +122,7 @@ fn checked(read: Result<UnverifiedRow, Damage>) -> StoredItem {
     }
 }
 
-/// Reads single entries of several conversations. Those that are gone or damaged are left out.
+/// Reads single entries of several conversations. Missing or damaged ones are left out.
 pub(super) fn read_each(
     link: &Link,
     places: &[(ConversationId, u64)],
@@ -147,12 +150,12 @@ pub(super) fn read_each(
 /// The ids that begin with a prefix, in order.
 pub(super) fn ids(link: &Link, prefix: &str, limit: usize) -> StoreResult<Vec<ConversationId>> {
     let bare = prefix.strip_prefix(ConversationId::PREFIX).unwrap_or(prefix);
-    // Only these can begin an id.
+    // Ids contain only these characters.
     if !bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
         return Ok(Vec::new());
     }
     let from = format!("{}{bare}", ConversationId::PREFIX);
-    // `~` comes after every character of an id.
+    // `~` sorts after every character of an id.
     let to = format!("{from}~");
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = link.run("looking for conversations", |client| {
@@ -166,8 +169,8 @@ pub(super) fn ids(link: &Link, prefix: &str, limit: usize) -> StoreResult<Vec<Co
     Ok(rows.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect())
 }
 
-/// Hands out the pieces of a checkpoint.
-pub(super) fn checkpoint(link: &Link, id: ConversationId, each: EachPiece<'_>) -> StoreResult<()> {
+/// Passes the pieces of a checkpoint to `each`.
+pub(super) fn checkpoint(link: &Link, id: ConversationId, each: OnPiece<'_>) -> StoreResult<()> {
     for piece in 0i32.. {
         let found = link.run("reading the checkpoint", |client| async move {
             let query = "SELECT text FROM rejoin.checkpoint WHERE conversation = $1 AND piece = $2";

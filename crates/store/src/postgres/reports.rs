@@ -1,7 +1,7 @@
-//! Brings the rows for reports and the words for searches up to date, a moment after an append, so that no caller waits for it.
+//! Updates the rows for reports and the words for searches a moment after an append, so that no caller waits for it.
 //!
-//! A conversation is behind if its newest entry is not reported (`summary.reported`). If the process that appended was killed before it
-//! could make the rows, the next process that appends makes them.
+//! A conversation is behind if its newest entry is not reported yet (`summary.reported`). If the process that appended was killed
+//! before it wrote the rows, the next process that appends writes them.
 
 use std::{collections::HashSet, ops::ControlFlow, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     Inner,
-    link::{Asked as _, Object, Trouble},
+    link::{Executor as _, Object, Trouble},
     reading, words,
 };
 use crate::{
@@ -22,24 +22,24 @@ use crate::{
     store::StoredItem,
 };
 
-/// The pauses are long, because other programs use the server, too. But a service that never rests gets its rows as well.
+/// The pauses are long, because other programs use the server, too. A service that appends without a pause still gets its rows.
 pub(super) const RHYTHM: Rhythm = Rhythm { rest: 10, longest: Duration::from_secs(5) };
 
-/// The most conversations that are looked for at a time.
+/// How many conversations that are behind are fetched at a time.
 const AT_ONCE: i64 = 200;
 
-/// Which of the conversations that are behind are brought up to date.
-pub(super) enum Meant {
+/// The conversations to update, among those that are behind.
+pub(super) enum UpdateTargets {
     /// All of them.
     All,
-    /// These, which this process has appended to. Other processes do theirs.
+    /// These, to which this process has appended. Other processes update theirs.
     Own(Vec<String>),
     /// Those without activity for a minute. The process that appended to them has probably ended.
     LeftBehind,
 }
 
-impl Meant {
-    /// A condition on the summary, with the parameter `$3`, and its value.
+impl UpdateTargets {
+    /// The SQL condition on the summary, with parameter `$3`, and its value.
     fn condition(&self) -> (&'static str, Box<dyn ToSql + Sync>) {
         match self {
             Self::All => ("$3::boolean", Box::new(true)),
@@ -52,11 +52,11 @@ impl Meant {
     }
 }
 
-/// What this process has appended to and not reported yet.
+/// The conversations to which this process has appended and that are not reported yet.
 #[derive(Default)]
 pub(super) struct Unreported {
     ids: HashSet<ConversationId>,
-    /// Whether it has looked for conversations that other processes left behind.
+    /// Whether it has searched for conversations that other processes left behind.
     has_looked: bool,
 }
 
@@ -66,38 +66,38 @@ impl Unreported {
     }
 }
 
-/// Makes the rows and the words of what this process has appended to, and once of what others left behind.
+/// Writes the rows and words for this process's own appends, and once for those that other processes left behind.
 pub(super) fn follow(inner: &Inner) -> StoreResult<()> {
-    let bring = |meant: &Meant| {
-        catch_up(inner, meant)?;
-        if words::is_enabled(inner)? { words::catch_up(inner, meant) } else { Ok(()) }
+    let bring = |targets: &UpdateTargets| {
+        catch_up(inner, targets)?;
+        if words::is_enabled(inner)? { words::catch_up(inner, targets) } else { Ok(()) }
     };
     let (ids, has_looked) = {
         let mut unreported = guard(&inner.unreported);
         (std::mem::take(&mut unreported.ids), std::mem::replace(&mut unreported.has_looked, true))
     };
-    let own = bring(&Meant::Own(ids.iter().map(ToString::to_string).collect()));
+    let own = bring(&UpdateTargets::Own(ids.iter().map(ToString::to_string).collect()));
     if own.is_err() {
         guard(&inner.unreported).ids.extend(ids);
         return own;
     }
-    if has_looked { Ok(()) } else { bring(&Meant::LeftBehind) }
+    if has_looked { Ok(()) } else { bring(&UpdateTargets::LeftBehind) }
 }
 
-/// Makes the rows of conversations that are behind.
-pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
-    each_behind(inner, "reported", meant, |id, _| report(inner, id))
+/// Writes the rows of conversations that are behind.
+pub(super) fn catch_up(inner: &Inner, targets: &UpdateTargets) -> StoreResult<()> {
+    each_behind(inner, "reported", targets, |id, _| report(inner, id))
 }
 
-/// Calls `each` for the conversations whose newest entry is later than the `seq` in this column of their summaries, with that `seq`
-/// and the newest one.
+/// Calls `each` for every conversation whose newest entry is later than the `seq` in the given column of its summary, with that
+/// `seq` and the newest one.
 pub(super) fn each_behind(
     inner: &Inner,
     column: &str,
-    meant: &Meant,
+    targets: &UpdateTargets,
     mut each: impl FnMut(ConversationId, (i64, i64)) -> StoreResult<()>,
 ) -> StoreResult<()> {
-    let (condition, value) = meant.condition();
+    let (condition, value) = targets.condition();
     let query = format!(
         "SELECT id, {column}, seq FROM rejoin.summary WHERE {column} < seq AND {condition} AND id > $1 ORDER BY id LIMIT $2"
     );
@@ -122,7 +122,7 @@ pub(super) fn each_behind(
     }
 }
 
-/// Makes the rows of one conversation, from what is new, or from all of it where that is not enough.
+/// Writes the rows of one conversation: from its new entries, or from all of them if that is not enough.
 fn report(inner: &Inner, id: ConversationId) -> StoreResult<()> {
     let behind = inner
         .link
@@ -161,16 +161,16 @@ fn report(inner: &Inner, id: ConversationId) -> StoreResult<()> {
 /// The entries that rows were made from.
 struct Read {
     newest: i64,
-    /// Those that have content.
+    /// The `seq` of those that have content.
     told: Vec<i64>,
-    /// What was reported before.
+    /// The `seq` up to which entries were reported before.
     reported: i64,
 }
 
 impl Read {
     fn of(entries: &[Entry], behind: &Behind) -> Option<Self> {
         let seq = |entry: &Entry| entry.envelope().seq as i64;
-        // The newest entry may be damaged. Then there is nothing to report about it.
+        // If the newest entry is damaged, it has no rows.
         let newest = entries.iter().map(seq).max()?.max(behind.newest);
         let told = entries.iter().filter(|entry| entry.content().is_some()).map(seq).collect();
         Some(Self { newest, told, reported: behind.reported })
@@ -197,25 +197,25 @@ fn read(inner: &Inner, id: ConversationId, from: u64) -> StoreResult<Vec<Entry>>
     }
 }
 
-/// Whether all entries follow one of the others, except the first: none of them belongs to a branch that begins earlier.
+/// Whether every entry except the first follows another one of them, so that none belongs to a branch that begins earlier.
 fn is_connected(entries: &[Entry]) -> bool {
     let ids: HashSet<EntryId> = entries.iter().map(Entry::id).collect();
     entries.iter().skip(1).all(|entry| entry.envelope().parent.is_some_and(|parent| ids.contains(&parent)))
 }
 
-/// How far back a call may be that has no result yet and is looked at again. A result of an older one causes all entries to be read.
+/// How many entries back an unanswered call is still looked at again. A result of an older call causes all entries to be read.
 const UNFINISHED: i64 = 1000;
 
-/// Whether a summary names a scope.
+/// The SQL condition that a summary has a scope.
 const HAS_SCOPE: &str = "scope_user <> '' OR scope_channel <> '' OR scope_thread <> ''";
 
-/// What is to be read of a conversation that is behind.
+/// The entries to read of a conversation that is behind.
 struct Behind {
     from: u64,
     reported: i64,
-    /// The newest entry when this was found out.
+    /// The newest entry when the conversation was found to be behind.
     newest: i64,
-    /// The newest context before that, which names the tools.
+    /// The newest context before these entries, which names the tools.
     context: Option<u64>,
     key: [u8; 32],
     with_arguments: bool,
@@ -232,7 +232,7 @@ async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, T
     let Some(row) = client.query_opt(&statement, &[&name, &UNFINISHED]).await? else { return Ok(None) };
     let (reported, newest): (i64, i64) = (row.get(0), row.get(1));
     let (unfinished, needs_all): (Option<i64>, bool) = (row.get(2), row.get(3));
-    // A conversation that gets its scope now needs the rows of all its messages.
+    // A conversation that gets its scope now needs rows for all its messages.
     let from =
         if needs_all { 0 } else { unfinished.map_or(reported + 1, |seq| seq.min(reported + 1)).max(0) };
     let query = "SELECT max(seq) FROM rejoin.entry WHERE conversation = $1 AND seq < $2 AND kind = 'context'";
@@ -249,7 +249,7 @@ async fn behind(client: &Object, id: ConversationId) -> Result<Option<Behind>, T
     }))
 }
 
-/// The key of hashes, and whether arguments are kept.
+/// The key for hashes, and whether arguments are kept.
 pub(super) async fn settings(client: &Object) -> Result<([u8; 32], bool), Trouble> {
     let query = "SELECT (SELECT value FROM rejoin.secret WHERE name = 'audit'), \
                  (SELECT value FROM rejoin.setting WHERE name = 'audit_arguments')";
@@ -259,7 +259,7 @@ pub(super) async fn settings(client: &Object) -> Result<([u8; 32], bool), Troubl
     Ok((key, row.get::<_, Option<&str>>(1) == Some("true")))
 }
 
-/// A text that PostgreSQL takes: it cannot contain a zero byte.
+/// A text that PostgreSQL accepts: it cannot contain a zero byte.
 fn shown(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }
@@ -277,8 +277,9 @@ async fn put(
 ) -> Result<(), Trouble> {
     let name = id.to_string();
     let transaction = client.transaction().await?;
-    // Locked, so that two processes that do this at once do it one after the other. An erasure removes this row before the rows of reports.
-    // The rows follow from the entries, so they need not wait for the disk: if they are lost, it shows in `reported`, and they are made again.
+    // Lock the row, so that two processes write one after the other. An erasure deletes this row before the rows of reports. The
+    // rows can be derived again, so they need not wait for the disk: if they are lost, `reported` shows it, and they are written
+    // again.
     let query = format!(
         "SELECT {HAS_SCOPE}, reported, set_config('synchronous_commit', 'off', true) FROM rejoin.summary WHERE id = $1 FOR UPDATE"
     );
@@ -289,7 +290,7 @@ async fn put(
         "SELECT count(*) FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) AND body IS NOT NULL";
     let counted = transaction.prepare_cached(query).await?;
     let still: i64 = transaction.query_one(&counted, &[&name, &read.told]).await?.get(0);
-    // Something was erased or reported since the entries were read. The next update does what is left.
+    // Entries were erased or reported since they were read. The next update does the rest.
     if reported != read.reported || still != read.told.len() as i64 {
         return Ok(());
     }
@@ -316,7 +317,7 @@ async fn messages(
     name: &str,
     rows: &[&MessageRow],
 ) -> Result<(), Trouble> {
-    // A row that was made before there were columns for functions gets these.
+    // A row from before the function columns existed gets them now.
     let insert = "INSERT INTO rejoin.said AS s (conversation, seq, part, role, content, tool_calls, tool_call_id, tool_name, at, \
                   function_calls, function_results) \
                   SELECT $1, r.seq, r.part, r.role, r.content, r.calls::jsonb, r.call, r.tool, to_timestamp(r.at), \
@@ -354,8 +355,8 @@ async fn messages(
     Ok(())
 }
 
-/// A JSON text that `jsonb` takes. It refuses an escape of a zero byte, half of a pair of surrogates, and numbers that are out of its
-/// range: these become `\u{2400}`, `\u{fffd}` and texts.
+/// A JSON text that `jsonb` accepts. It refuses escaped zero bytes, unpaired surrogates, and numbers out of its range: these become
+/// `\u{2400}`, `\u{fffd}` and texts.
 fn as_jsonb(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -387,7 +388,7 @@ fn as_jsonb(json: &str) -> String {
     out
 }
 
-/// The length of the escape at the beginning of a text, and what is put in its place.
+/// The length of the escape at the beginning of a text, and its replacement.
 fn escape(text: &str) -> (usize, &str) {
     let unit = |at: usize| {
         let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
@@ -398,7 +399,7 @@ fn escape(text: &str) -> (usize, &str) {
         Some(0xd800..=0xdbff) if matches!(unit(6), Some(0xdc00..=0xdfff)) => (12, &text[..12]),
         Some(0xd800..=0xdfff) => (6, "\u{fffd}"),
         _ => {
-            // A backslash that is itself escaped ends here, too.
+            // This also skips a backslash that is itself escaped.
             let length = 1 + text[1..].chars().next().map_or(0, char::len_utf8);
             (length, &text[..length])
         }
@@ -417,7 +418,7 @@ async fn calls(
     rows: &[CallRow],
     with_arguments: bool,
 ) -> Result<(), Trouble> {
-    // A completed call stays so; a row that says the same is not written again.
+    // A completed call stays completed. A row that would not change is not written again.
     let insert = "INSERT INTO rejoin.called AS c (conversation, request, number, seq, call_id, tool, status, started_at, ended_at, error_kind, \
                   args_sha256, arguments, error, outcome) \
                   SELECT $1, r.request, r.number, r.seq, r.call, r.tool, r.status, to_timestamp(r.started), to_timestamp(r.ended), r.kind, r.hash, \

@@ -42,7 +42,7 @@ impl<'e> Columns<'e> {
         let mut columns = Self::default();
         for (entry, parent) in entries.iter().zip(parents) {
             let envelope = entry.envelope();
-            // A text of PostgreSQL cannot contain a zero byte. The envelope as JSON spells it out.
+            // A PostgreSQL text cannot contain a zero byte. The envelope as JSON escapes it.
             let can_hold = |text: &&str| !text.contains('\0');
             let kind = envelope.kind.as_str();
             let source_time = envelope.source_time.as_ref().map(Text::as_str);
@@ -64,7 +64,7 @@ impl<'e> Columns<'e> {
         columns
     }
 
-    /// The batch as a table `e` in a statement, with its columns as the parameters from this number on.
+    /// The batch as a table `e` in a statement. Its columns are the parameters numbered from `first`.
     pub(super) fn unnest(first: usize) -> String {
         let types = [
             "bigint", "uuid", "uuid", "bytea", "bigint", "text", "text", "bytea", "bytea", "bytea", "bytea",
@@ -93,7 +93,7 @@ impl<'e> Columns<'e> {
     }
 }
 
-/// The inner hash of a row's salt and body; none if they were erased or cannot be read.
+/// The inner hash of a row's salt and body; `None` if they were erased or cannot be read.
 pub(super) fn inner_hash(salt: Option<&[u8]>, body: Option<&[u8]>) -> Option<Hash> {
     let salt = Salt(salt?.try_into().ok()?);
     let body = Raw::new(std::str::from_utf8(body?).ok()?);

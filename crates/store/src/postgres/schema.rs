@@ -1,11 +1,11 @@
-//! The tables, and the numbered migrations that make them.
+//! The tables, and the numbered migrations that create them.
 //!
-//! Everything is in the schema `rejoin`, so a database may hold tables of other programs too. Migrations run once, in one transaction
-//! each, under a lock of the server; they only add.
+//! Everything is in the schema `rejoin`, so that a database may also hold tables of other programs. Each migration runs once, in
+//! one transaction, under a lock of the server; migrations only add.
 
 use super::link::{Object, Trouble, refused};
 
-/// The migrations, from the first on.
+/// The migrations, in order.
 const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001-record.sql"),
     include_str!("migrations/0002-scopes.sql"),
@@ -14,13 +14,13 @@ const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0005-functions.sql"),
 ];
 
-/// The version of the schema that brought rows for reports.
+/// The version of the schema that added rows for reports.
 pub(super) const REPORTS: i64 = 3;
 
 /// The newest schema that this version knows.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 
-/// The tables that must be there once each of the migrations has run.
+/// The tables that must exist after each of the migrations.
 const TABLES: [&[&str]; MIGRATIONS.len()] = [
     &["conversation", "entry", "summary", "stale", "total", "lease", "checkpoint"],
     &[],
@@ -29,27 +29,27 @@ const TABLES: [&[&str]; MIGRATIONS.len()] = [
     &[],
 ];
 
-/// The number of the lock under which one process at a time migrates: the letters of `rejoin`.
+/// The number of the server's lock that lets one process at a time migrate: the letters of `rejoin`.
 pub(super) const LOCK: i64 = 0x7265_6a6f_696e;
 
-/// What is in the schema `rejoin` of a database.
+/// The state of the schema `rejoin` in a database.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Nothing.
+pub(super) enum SchemaState {
+    /// It does not exist or is empty.
     Nothing,
     /// A store with this version of the tables.
     Version(i64),
 }
 
 /// Looks for a store.
-pub(super) async fn find(client: &Object) -> Result<Found, Trouble> {
+pub(super) async fn find(client: &Object) -> Result<SchemaState, Trouble> {
     let query = "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                  WHERE n.nspname = 'rejoin' AND c.relkind IN ('r', 'p', 'v')";
     let tables: Vec<String> = client.query(query, &[]).await?.iter().map(|row| row.get(0)).collect();
     let is_there = |name: &str| tables.iter().any(|table| table == name);
     if !is_there("schema_version") {
         if tables.is_empty() {
-            return Ok(Found::Nothing);
+            return Ok(SchemaState::Nothing);
         }
         let why = format!(
             "its schema `rejoin` belongs to another program, or was not made to the end: it has {} and no `schema_version`",
@@ -81,14 +81,14 @@ pub(super) async fn find(client: &Object) -> Result<Found, Trouble> {
         );
         return Err(refused(why, "restore the database from a backup").into());
     }
-    Ok(if version == 0 { Found::Nothing } else { Found::Version(version) })
+    Ok(if version == 0 { SchemaState::Nothing } else { SchemaState::Version(version) })
 }
 
-/// Makes the tables, or brings them up to this version. Another process may be doing the same.
+/// Creates the tables, or migrates them to this version. Another process may be doing the same.
 pub(super) async fn migrate(client: &mut Object) -> Result<i64, Trouble> {
     let transaction = client.transaction().await?;
     transaction.query_one("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    // A role that may not create a schema may still use one that was made for it.
+    // A role that may not create a schema may still use one that was created for it.
     let is_there: bool = transaction
         .query_one("SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = 'rejoin'", &[])
         .await?

@@ -1,8 +1,8 @@
-//! A connection that is driven by the thread which waits for it.
+//! A connection that the waiting thread drives itself.
 //!
-//! The library is asynchronous: it polls a socket, and expects to be woken. Here the socket blocks, but only when the thread has nothing
-//! else to do. A statement then costs one write and one read in the caller's own thread, and no other thread has to be woken for it.
-//! The caller's thread may belong to a runtime of its own; none is needed here.
+//! The library is asynchronous: it polls a socket and expects to be woken. Here the socket blocks, but only when the thread has
+//! nothing else to do. A statement then takes one write and one read in the caller's own thread, and no other thread must be woken.
+//! The caller may run in any runtime or in none.
 
 use std::{
     future::Future,
@@ -33,35 +33,35 @@ use crate::lock::guard;
 /// The most bytes that are read at once.
 const AT_ONCE: usize = 64 << 10;
 
-/// The kind of error of a server that only reads where one that writes is wanted.
+/// The kind of error for a read-only server when a writable one is wanted.
 pub(super) const ONLY_READS: io::ErrorKind = io::ErrorKind::ReadOnlyFilesystem;
 
-/// What connects to the server.
+/// Connects to the server.
 #[derive(Clone)]
 pub(super) struct Dialer {
     pub(super) config: Config,
     pub(super) tls: tls::Connect,
 }
 
-/// Sockets, each connected when it is asked for.
+/// Sockets, each connected when it is requested.
 type Streams<'c> = Box<dyn Iterator<Item = io::Result<Stream>> + 'c>;
 
-type Driven = Connection<Socket, <tls::Connect as MakeTlsConnect<Socket>>::Stream>;
+type ServerConnection = Connection<Socket, <tls::Connect as MakeTlsConnect<Socket>>::Stream>;
 
-/// What moves the bytes of a connection.
+/// Moves the bytes of a connection.
 pub(super) struct Driver {
-    /// None once it has ended.
-    connection: Mutex<Option<Driven>>,
+    /// `None` once the connection has ended.
+    connection: Mutex<Option<ServerConnection>>,
     gate: Arc<Gate>,
     waker: Waker,
 }
 
-/// What the socket and those who drive it tell each other.
+/// State shared by the socket and the threads that drive it.
 #[derive(Default)]
 struct Gate {
     /// Whether the next read may wait for the server.
     may_wait: AtomicBool,
-    /// Whether the connection has something to do other than to read.
+    /// Whether the connection has something to do other than reading.
     has_work: AtomicBool,
 }
 
@@ -72,29 +72,29 @@ impl Wake for Gate {
 }
 
 impl Driver {
-    fn new(connection: Driven, gate: Arc<Gate>) -> Self {
+    fn new(connection: ServerConnection, gate: Arc<Gate>) -> Self {
         let waker = Waker::from(Arc::clone(&gate));
-        // Nothing wakes it before it was polled once.
+        // Nothing wakes the connection before its first poll.
         gate.has_work.store(true, Ordering::Release);
         Self { connection: Mutex::new(Some(connection)), gate, waker }
     }
 
-    /// Runs a future to its end. It must not wait for anything but this connection.
+    /// Runs a future to its end. The future must wait only for this connection.
     pub(super) fn run<F: Future>(&self, future: F) -> F::Output {
-        // A task of the caller's own runtime must not count what is polled here as its own work: it would make us wait for a budget
-        // that only the task itself can renew.
+        // The runtime of the caller's task must not count these polls as the task's work: it would make us wait for a budget that
+        // only the task itself can renew.
         let mut future = pin!(tokio::task::unconstrained(future));
         let mut context = Context::from_waker(Waker::noop());
         loop {
             match future.as_mut().poll(&mut context) {
-                Poll::Pending => self.turn(&mut guard(&self.connection), Waits::ForAnswers),
+                Poll::Pending => self.turn(&mut guard(&self.connection), Blocking::ForAnswers),
                 Poll::Ready(done) => {
-                    // Requests without a caller that waits, such as ROLLBACK, go out as well. If another thread uses the connection
-                    // already, they go out with its requests.
+                    // Also send requests for which no caller waits, such as ROLLBACK. If another thread already uses the
+                    // connection, they go out with its requests.
                     if self.gate.has_work.load(Ordering::Acquire)
                         && let Ok(mut connection) = self.connection.try_lock()
                     {
-                        self.turn(&mut connection, Waits::Never);
+                        self.turn(&mut connection, Blocking::Never);
                     }
                     return done;
                 }
@@ -102,29 +102,29 @@ impl Driver {
         }
     }
 
-    /// Sends what is to be sent, or, if there is nothing, waits for the server.
-    fn turn(&self, connection: &mut Option<Driven>, waits: Waits) {
+    /// Sends pending requests, or waits for the server if there are none.
+    fn turn(&self, connection: &mut Option<ServerConnection>, waits: Blocking) {
         let has_work = self.gate.has_work.swap(false, Ordering::AcqRel);
-        self.gate.may_wait.store(!has_work && waits == Waits::ForAnswers, Ordering::Release);
+        self.gate.may_wait.store(!has_work && waits == Blocking::ForAnswers, Ordering::Release);
         let mut context = Context::from_waker(&self.waker);
         let has_ended =
             connection.as_mut().is_none_or(|driven| Pin::new(driven).poll(&mut context).is_ready());
         if has_ended {
-            // This tells those who wait for an answer that none will come.
+            // Dropping it tells callers that no answer will come.
             *connection = None;
         }
     }
 }
 
-/// Whether a thread may wait at a socket.
+/// Whether a thread may block on a socket.
 #[derive(PartialEq, Eq)]
-enum Waits {
+enum Blocking {
     ForAnswers,
     Never,
 }
 
 impl Dialer {
-    /// Connects to the first of the hosts that takes us.
+    /// Connects to the first of the hosts that accepts.
     pub(super) fn connect(&self) -> Result<(Client, Driver), Trouble> {
         let config = &self.config;
         let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
@@ -158,7 +158,8 @@ impl Dialer {
             for stream in streams {
                 match stream.map_err(Trouble::from).and_then(|stream| self.greet(stream, name)) {
                     Ok(connected) => return Ok(connected),
-                    // Of several hosts, one that answers says more than one where no server listens.
+                    // Of several hosts' errors, report one from a server that answered, rather than one from a host without a
+                    // server.
                     Err(why) if refused.as_ref().is_none_or(Trouble::is_silence) => refused = Some(why),
                     Err(_) => {}
                 }
@@ -168,7 +169,7 @@ impl Dialer {
         Err(refused.unwrap_or_else(nowhere))
     }
 
-    /// Encrypts the connection, if that is wanted, and logs in.
+    /// Encrypts the connection if the address asks for it, and logs in.
     fn greet(&self, stream: Stream, name: &str) -> Result<(Client, Driver), Trouble> {
         let config = &self.config;
         let gate = Arc::new(Gate::default());
@@ -176,7 +177,7 @@ impl Dialer {
         let encrypt = MakeTlsConnect::<Socket>::make_tls_connect(&mut maker, name);
         let encrypt = encrypt.map_err(io::Error::other)?;
         stream.set_read_timeout(timeout(config))?;
-        // The connection owns the socket from here on, and this is the same one.
+        // The connection owns the socket from here on; this is a second handle of it.
         let waiting = stream.try_clone()?;
         let mut connecting = pin!(config.connect_raw(Socket { stream, gate: Arc::clone(&gate) }, encrypt));
         let mut context = Context::from_waker(Waker::noop());
@@ -211,7 +212,7 @@ fn timeout(config: &Config) -> Option<Duration> {
     config.get_connect_timeout().copied().filter(|time| !time.is_zero())
 }
 
-/// Connects to the addresses of a host, one after the other.
+/// Connects to the addresses of a host, one after another.
 fn streams(config: &Config, host: impl ToSocketAddrs) -> Streams<'_> {
     let connect = |address: SocketAddr| {
         let stream = match timeout(config) {
@@ -228,7 +229,7 @@ fn streams(config: &Config, host: impl ToSocketAddrs) -> Streams<'_> {
     }
 }
 
-/// Makes the system end a connection whose other side does not answer any more.
+/// Makes the system end a connection whose other side no longer answers.
 #[cfg(unix)]
 fn notice_death(stream: &TcpStream, config: &Config) -> io::Result<()> {
     use rustix::net::sockopt;
@@ -254,7 +255,7 @@ fn notice_death(_: &TcpStream, _: &Config) -> io::Result<()> {
     Ok(())
 }
 
-/// A socket that blocks.
+/// A blocking socket.
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
@@ -262,7 +263,7 @@ enum Stream {
     Unix(std::os::unix::net::UnixStream),
 }
 
-/// The same call on either kind of socket.
+/// Calls the same method on either kind of socket.
 macro_rules! on {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream {
@@ -287,7 +288,7 @@ impl Stream {
     }
 }
 
-/// A socket as the library expects it.
+/// A socket with the interface that the library expects.
 pub(super) struct Socket {
     stream: Stream,
     gate: Arc<Gate>,
@@ -299,7 +300,7 @@ impl AsyncRead for Socket {
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Once only: after that, what was read may be all that the caller waits for.
+        // Block only once: after that, the data that was read may be all that the caller waits for.
         if !self.gate.may_wait.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
@@ -323,7 +324,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Repeats a call that a signal interrupts, and says by its name that the time is up.
+/// Repeats a call that a signal interrupted, and turns an expired timeout into `TimedOut`.
 fn again(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {

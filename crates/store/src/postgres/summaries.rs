@@ -1,7 +1,7 @@
-//! What lists show: one row for each conversation, which the append of an entry brings up to date in the same statement.
+//! The rows for lists: one for each conversation. The append of an entry updates it in the same statement.
 //!
-//! The row follows from the entries. Where an append cannot work it out, or something was removed, the conversation is noted in `stale`,
-//! and the next list makes its row again.
+//! The row is derived from the entries. If an append cannot derive it, or entries were removed, the conversation is noted in
+//! `stale`, and the next list derives its row again.
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Hash, Scope, Tail};
@@ -19,7 +19,7 @@ use crate::{
 const COLUMNS: &str = "id, seq, tail, hash, title, renamed, provider, model, directory, format, state, messages, entries, created, \
                        updated, standing, damaged, forked_from, scope_user, scope_channel, scope_thread";
 
-/// The columns in a database with this version of the schema, which may be older than ours if it is only read.
+/// The columns in a database with this schema version, which may be older than ours if the database is only read.
 fn columns(version: i64) -> String {
     if version < SCOPES {
         COLUMNS.replace("scope_user, scope_channel, scope_thread", "'', '', ''")
@@ -28,11 +28,11 @@ fn columns(version: i64) -> String {
     }
 }
 
-/// The version of the schema that brought scopes.
+/// The version of the schema that added scopes.
 const SCOPES: i64 = 2;
 
 /// A summary as the parameters of a statement.
-pub(super) struct Told {
+pub(super) struct SummaryParameters {
     title: Option<String>,
     renamed: bool,
     provider: Option<String>,
@@ -50,11 +50,11 @@ pub(super) struct Told {
     scope: [String; 3],
 }
 
-/// The number of parameters of [`Told`].
+/// The number of parameters of [`SummaryParameters`].
 pub(super) const PARAMETERS: usize = 17;
 
-/// The statement that puts a summary in the place of an older one, with the parameters of [`Told`] from this number on. `moved` names the
-/// conversation, and `$2` to `$4` its newest entry.
+/// The statement that replaces a summary, with the parameters of [`SummaryParameters`] numbered from `first`. `moved` names the conversation,
+/// and `$2` to `$4` its newest entry.
 pub(super) fn upsert(first: usize) -> String {
     let types = [
         "text", "boolean", "text", "text", "text", "text", "text", "bigint", "bigint", "bigint", "bigint",
@@ -72,11 +72,11 @@ pub(super) fn upsert(first: usize) -> String {
     )
 }
 
-impl Told {
+impl SummaryParameters {
     pub(super) fn of(tally: &Tally) -> Self {
         let summary = tally.summary();
         let about = &summary.about;
-        // A text of PostgreSQL cannot contain a zero byte. The entries keep it; a list shows a sign in its place.
+        // A PostgreSQL text cannot contain a zero byte. The entries keep it; a list shows a substitute character.
         let text = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', "\u{2400}"));
         Self {
             title: text(&summary.title),
@@ -120,12 +120,12 @@ impl Told {
     }
 }
 
-/// A part of a scope as a text of PostgreSQL, which cannot contain a zero byte. No two parts have the same spelling.
+/// A part of a scope as a PostgreSQL text, which cannot contain a zero byte. Different parts always get different texts.
 pub(super) fn spelled(part: &str) -> String {
     part.replace('\u{2400}', "\u{2400}\u{2400}").replace('\0', "\u{2400}0")
 }
 
-/// The part of a scope that was spelled so.
+/// The part of a scope from that text.
 fn unspelled(text: &str) -> String {
     let mut part = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -138,7 +138,7 @@ fn unspelled(text: &str) -> String {
     part
 }
 
-/// Reads a row that has [`COLUMNS`]: the summary, and what its state depends on.
+/// Reads a row that has [`COLUMNS`]: the summary, and the kept state of its digester.
 fn read(row: &Row) -> Option<(Summary, String)> {
     let time = |column: usize| Timestamp::from_microsecond(row.get(column)).unwrap_or(Timestamp::UNIX_EPOCH);
     let tail = Tail {
@@ -168,7 +168,7 @@ fn read(row: &Row) -> Option<(Summary, String)> {
     Some((summary, String::from_utf8_lossy(row.get(15)).into_owned()))
 }
 
-/// The summary of a conversation that ends with this entry, as it was stored, ready to be continued.
+/// The stored summary of a conversation that ends with this entry, ready to be continued.
 pub(super) async fn resume(
     client: &Object,
     version: i64,
@@ -181,7 +181,7 @@ pub(super) async fn resume(
     Ok(stored.map(|(summary, standing)| Tally::resume(summary, &standing, digester)))
 }
 
-/// The summary of a conversation as it was stored.
+/// The stored summary of a conversation.
 pub(super) async fn get(
     client: &Object,
     version: i64,
@@ -192,7 +192,7 @@ pub(super) async fn get(
     Ok(client.query_opt(&statement, &[&id.to_string()]).await?.as_ref().and_then(read))
 }
 
-/// Stores a summary that was made again, of a conversation that ended with `tail`. If it has moved on meanwhile, it stays stale.
+/// Stores a summary that was derived again while the conversation ended with `tail`. If it has grown meanwhile, it stays stale.
 pub(super) async fn put(
     client: &Object,
     id: ConversationId,
@@ -205,24 +205,24 @@ pub(super) async fn put(
         upsert(5).replace("rejoin.summary.damaged OR EXCLUDED.damaged", "EXCLUDED.damaged")
     );
     let statement = client.prepare_cached(&statement).await?;
-    let told = Told::of(tally);
+    let parameters = SummaryParameters::of(tally);
     let (name, seq, id, hash) =
         (id.to_string(), tail.seq as i64, tail.id.as_uuid(), tail.hash.as_bytes().to_vec());
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&name, &seq, &id, &hash];
-    told.bind(&mut values);
+    parameters.bind(&mut values);
     client.query_one(&statement, &values).await?;
     Ok(())
 }
 
-/// Conversations whose summary has to be made again.
+/// Conversations whose summary must be derived again.
 pub(super) async fn stale(client: &Object) -> Result<Vec<ConversationId>, Trouble> {
     let statement = client.prepare_cached("SELECT id FROM rejoin.stale ORDER BY id LIMIT 1000").await?;
     let rows = client.query(&statement, &[]).await?;
     Ok(rows.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect())
 }
 
-/// The condition that a summary is in a scope, with parameters from a number on. A part that is not empty is said to be so, because only
-/// then the index of that part is used.
+/// The SQL condition that a summary is in a scope, with parameters numbered from `first`. Parts that are set are tested to be
+/// non-empty, because their partial index is used only then.
 pub(super) fn of_scope(scope: &ScopeFilter, first: usize) -> String {
     let given = Scope::PARTS.iter().zip(scope.parts()).filter_map(|(name, part)| Some((name, part?)));
     let conditions = (first..).zip(given).map(|(number, (name, part))| {
@@ -255,11 +255,11 @@ pub(super) async fn list(client: &Object, version: i64, query: &Query) -> Result
     let parts: Vec<&(dyn ToSql + Sync)> = parts.iter().map(|part| part as &(dyn ToSql + Sync)).collect();
     let after = query.after.map(|after| (after.updated.as_microsecond(), after.id.to_string()));
     let (updated, id) = after.unwrap_or((i64::MAX, String::new()));
-    // One more than asked for tells whether there is a next page.
+    // Read one more than requested, to know whether there is a next page.
     let most = query.limit.and_then(|limit| i64::try_from(limit).ok()?.checked_add(1)).unwrap_or(i64::MAX);
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&updated, &id, &most];
     values.extend(&parts);
-    // Both go out at once.
+    // Send both queries at once.
     let (total, rows) = tokio::try_join!(client.query_one(&count, &parts), client.query(&select, &values))?;
     let mut found: Vec<Summary> = rows.iter().filter_map(read).map(|(summary, _)| summary).collect();
     let is_more = query.limit.is_some_and(|limit| found.len() > limit);

@@ -1,24 +1,24 @@
-//! Reads tables in which a chat bot keeps its history, in a database that is not a store of ours. Nothing is changed there.
+//! Reads the tables of a chat bot's history, in a database that is not a rejoin store. Nothing is changed there.
 
 use super::link::{Object, Trouble, refused};
 use crate::{error::StoreResult, location::Address};
 
-/// The tables, and the columns that tell which rows belong together.
+/// The tables, and the columns by which rows belong together.
 const TABLES: [(&str, &[&str]); 2] =
     [("conversation_history", &["user_id", "channel_id"]), ("chat_threads", &["thread_id"])];
 
 /// The number of rows that are fetched at once.
 const AT_ONCE: i32 = 500;
 
-/// Reads the rows of a bot's tables `conversation_history` and `chat_threads`, in whatever schema they are. Hands out a text for each
-/// conversation: its rows as JSON objects, one per line. The texts are of one moment, whatever is written meanwhile.
+/// Reads the rows of a bot's tables `conversation_history` and `chat_threads`, in any schema. Passes one text for each conversation
+/// to `each`: its rows as JSON objects, one per line. All texts are from one snapshot, even if rows are written meanwhile.
 ///
 /// # Errors
 /// If the database cannot be read, or has no such table.
 pub fn each_history(address: &Address, each: &mut dyn FnMut(String)) -> StoreResult<()> {
     let link = super::connect(address)?;
     let each = std::cell::RefCell::new(each);
-    // It is not repeated where a connection breaks: what was handed out would come twice.
+    // Do not repeat this if the connection breaks: texts that were already passed on would come twice.
     link.pool().run_once("reading the tables", |client| {
         let each = &each;
         async move { read(client, &mut |text| (*each.borrow_mut())(text)).await }
@@ -43,7 +43,7 @@ async fn read(mut client: Object, each: &mut dyn FnMut(String)) -> Result<(), Tr
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let order: Vec<String> = keys.iter().map(|key| format!("t.{}::text", quoted(key))).collect();
         let key = order.join(" || chr(10) || ");
-        // Rows of one time keep an order, so that reading twice gives the same.
+        // Give rows of equal time a fixed order, so that reading twice gives the same result.
         let query = format!(
             "SELECT coalesce({key}, ''), row_to_json(t)::text FROM {}.{} t ORDER BY 1, row_to_json(t)->>'created_at', 2",
             quoted(&schema),
@@ -75,10 +75,10 @@ async fn read(mut client: Object, each: &mut dyn FnMut(String)) -> Result<(), Tr
     Ok(())
 }
 
-/// A table of a bot: its schema, its name, and the columns that tell which rows belong together.
+/// A table of a bot: its schema, its name, and the columns by which rows belong together.
 type BotTable = (String, &'static str, &'static [&'static str]);
 
-/// The tables of a bot that are there. Views of ours have the same names.
+/// The bot's tables that exist. The schema `rejoin` is skipped, because its views have the same names.
 async fn tables(client: &Object) -> Result<Vec<BotTable>, Trouble> {
     let mut found = Vec::new();
     for (table, keys) in TABLES {

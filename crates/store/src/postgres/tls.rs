@@ -1,4 +1,4 @@
-//! Encryption of connections, with what is asked of the server's certificate.
+//! Encryption of connections, and the checks of the server's certificate.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::error::{StoreError, StoreResult};
 pub(super) const ROOTS: &str = "sslrootcert=FILE names the authority's certificate (PEM), or the server's own if it signed it itself; \
                                 sslmode=require encrypts without checking who the server is";
 
-/// What encrypts a connection.
+/// Encrypts a connection.
 pub(super) type Connect = MakeRustlsConnect;
 
 pub(super) fn connect(trust: &Trust) -> StoreResult<Connect> {
@@ -43,11 +43,11 @@ pub(super) fn connect(trust: &Trust) -> StoreResult<Connect> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// Who is trusted to sign certificates of servers.
+/// The authorities that may sign certificates of servers.
 #[derive(Debug)]
 struct Authority {
     verifier: Arc<WebPkiServerVerifier>,
-    /// The certificates of the file that the user named.
+    /// The certificates in the file that the user named.
     given: Vec<CertificateDer<'static>>,
 }
 
@@ -79,11 +79,11 @@ fn certificates(path: &Path) -> StoreResult<Vec<CertificateDer<'static>>> {
     Ok(read)
 }
 
-/// Checks as much of a certificate as the address asks for. The handshake's own signatures are always checked.
+/// Checks a certificate as far as the address requires. The handshake's own signatures are always checked.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// None if anybody may have signed it.
+    /// `None` if the signer is not checked.
     authority: Option<Authority>,
     checks_name: bool,
 }
@@ -105,7 +105,7 @@ impl ServerCertVerifier for Verifier {
             {
                 Ok(ServerCertVerified::assertion())
             }
-            // A server that signed its own certificate as an authority, the way PostgreSQL's manual does it.
+            // The server signed its own certificate, as described in PostgreSQL's manual.
             Err(Error::InvalidCertificate(Wrong::Other(_))) if authority.given.contains(end) => {
                 if self.checks_name {
                     verify_server_name(&ParsedCertificate::try_from(end)?, name)?;

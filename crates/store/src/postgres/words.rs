@@ -1,8 +1,8 @@
-//! Searches with an index of words, where the option `search` is enabled.
+//! Searches with an index of words, if the option `search` is enabled.
 //!
-//! The index only finds entries that may match. They are read, and `scan` decides, so a search finds the same with and without it. Words are
-//! written a moment after an append, as the rows for reports are. A conversation whose words are behind (`summary.searched`) is read as
-//! a whole.
+//! The index only finds entries that may match. These are read, and `scan` decides, so a search gives the same result with and
+//! without the index. Words are written a moment after an append, like the rows for reports. A conversation whose words are behind
+//! (`summary.searched`) is read completely.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,7 +16,7 @@ use super::{
     Inner, Postgres,
     link::{Object, Trouble},
     options, reading,
-    reports::{Meant, each_behind},
+    reports::{UpdateTargets, each_behind},
     schema, summaries,
 };
 use crate::{
@@ -26,21 +26,21 @@ use crate::{
     store::{Hit, Search, Store as _, StoredItem},
 };
 
-/// The bytes of a word that are indexed. Longer ones are found by their beginning, and then read.
+/// How many bytes of a word are indexed. A longer word is found by its beginning, and the entry is then read.
 const LONGEST: usize = 120;
 
-/// The most bytes of different words of one entry. A `tsvector` holds 1 MiB of them.
+/// The most bytes of distinct words of one entry. A `tsvector` holds 1 MiB of them.
 const MOST_BYTES: usize = 1_000_000;
 
-/// The most entries whose words are written at a time, and about how many bytes: the conversation's summary is locked meanwhile.
+/// The most entries whose words are written at a time, and about how many bytes. The conversation's summary is locked meanwhile.
 const BATCH: (usize, usize) = (500, 2 << 20);
 
-/// The number of hits, beyond those that are wanted, after which the worst are left out.
+/// How many hits beyond the requested number are collected before the worst are dropped.
 const SPARE: usize = 1000;
 
-/// Whether searches can use the index. Once it is enabled, it stays so.
+/// Whether searches can use the index. Once enabled, it stays enabled.
 pub(super) fn is_enabled(inner: &Inner) -> StoreResult<bool> {
-    // A newer version may keep words in another way, and an older one has no options.
+    // A newer version may store words differently, and an older one has no options.
     if inner.opened.get().is_none_or(|opened| opened.version != schema::KNOWN) {
         return Ok(false);
     }
@@ -56,7 +56,7 @@ pub(super) fn is_enabled(inner: &Inner) -> StoreResult<bool> {
     Ok(true)
 }
 
-/// The different words of a text in the syntax of a `tsvector`; none if there are too many.
+/// The distinct words of a text in the syntax of a `tsvector`; `None` if there are too many.
 fn vector(text: &str) -> Option<String> {
     let mut words = BTreeSet::new();
     let mut bytes = 0;
@@ -75,7 +75,7 @@ fn vector(text: &str) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The words of a query in the syntax of a `tsquery`. Every entry that the query finds has them all, and some others have them too.
+/// The words of a query in the syntax of a `tsquery`. Every matching entry has all of them; some other entries do, too.
 fn query(parts: &[(Vec<String>, bool)]) -> String {
     let words = parts.iter().flat_map(|(words, beginning)| {
         words.iter().enumerate().map(move |(number, word)| {
@@ -92,10 +92,10 @@ fn quoted(word: &str) -> String {
 }
 
 /// Writes the words of conversations that are behind.
-pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
-    each_behind(inner, "searched", meant, |id, (searched, newest)| {
+pub(super) fn catch_up(inner: &Inner, targets: &UpdateTargets) -> StoreResult<()> {
+    each_behind(inner, "searched", targets, |id, (searched, newest)| {
         match add(inner, id, searched, newest) {
-            // A search reads this one as a whole.
+            // A search will read this conversation completely.
             Err(why) if !why.is_unwritable() => tracing::debug!("the words of {id} are behind: {why}"),
             added => added?,
         }
@@ -103,7 +103,7 @@ pub(super) fn catch_up(inner: &Inner, meant: &Meant) -> StoreResult<()> {
     })
 }
 
-/// Words of entries on their way to the server.
+/// Words of entries to be sent to the server.
 #[derive(Default)]
 struct Batch {
     seqs: Vec<i64>,
@@ -151,14 +151,14 @@ fn add(inner: &Inner, id: ConversationId, searched: i64, newest: i64) -> StoreRe
         }
         if matches!(written, Ok(true)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    // The newest entries may be damaged, and have no words then.
+    // The newest entries may be damaged, and then have no words.
     if written? {
         write(&mut batch, last.max(newest))?;
     }
     Ok(())
 }
 
-/// Writes words, if those before them are there and no others. Says whether it did.
+/// Writes words, if exactly the words before them are already there. Returns whether it did.
 async fn put(
     client: &mut Object,
     id: ConversationId,
@@ -167,13 +167,13 @@ async fn put(
 ) -> Result<bool, Trouble> {
     let name = id.to_string();
     let transaction = client.transaction().await?;
-    // Locked, so that an erasure comes before all of this or after it. Another process may have written the same words.
+    // Lock the row, so that an erasure comes either before or after all of this. Another process may have written the same words.
     let query = "SELECT searched FROM rejoin.summary WHERE id = $1 FOR UPDATE";
     let row = transaction.query_opt(query, &[&name]).await?;
     if row.is_none_or(|row| row.get::<_, i64>(0) != after) {
         return Ok(false);
     }
-    // What was erased since it was read has no body.
+    // Entries that were erased since they were read have no body, so they are skipped.
     let insert = "INSERT INTO rejoin.words (conversation, seq, words) SELECT e.conversation, e.seq, r.words::tsvector \
                   FROM unnest($2::bigint[], $3::text[]) AS r (seq, words) \
                   JOIN rejoin.entry e ON e.conversation = $1 AND e.seq = r.seq AND e.body IS NOT NULL ON CONFLICT DO NOTHING";
@@ -185,11 +185,11 @@ async fn put(
     Ok(true)
 }
 
-/// Where the words of a search may be.
+/// The places where the words of a search may be.
 struct Candidates {
-    /// Conversations to be read as a whole.
+    /// Conversations that must be read completely.
     whole: Vec<ConversationId>,
-    /// Entries of others.
+    /// Entries of other conversations.
     entries: Vec<(ConversationId, u64)>,
     titles: HashMap<ConversationId, Option<String>>,
 }
@@ -201,7 +201,7 @@ async fn candidates(
 ) -> Result<Candidates, Trouble> {
     let within = search.within.map(|id| id.to_string());
     let (of_one, first) = if within.is_some() { (" AND conversation = $2", 3) } else { ("", 2) };
-    // One statement, so that a conversation is either behind or has all its words.
+    // Use one statement, so that a conversation is either behind or has all its words.
     let select = format!(
         "WITH behind AS (SELECT id FROM rejoin.stale UNION SELECT id FROM rejoin.summary WHERE searched < seq), \
          found AS (SELECT conversation, seq FROM rejoin.words WHERE words @@ $1::text::tsquery{of_one} \
@@ -239,7 +239,7 @@ pub(super) fn search(store: &Postgres, search: &Search) -> StoreResult<Vec<Hit>>
     if parts.is_empty() {
         return Ok(Vec::new());
     }
-    // Without it, more is read.
+    // If this fails, the search reads more.
     if let Err(why) = store.settle() {
         tracing::debug!("the words are behind: {why}");
     }

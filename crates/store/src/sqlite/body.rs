@@ -1,6 +1,6 @@
-//! The form of a body in its column: large strings are references to blobs, the rest is text or compressed, whichever is shorter.
+//! How a column stores a body: large strings become references to blobs; the rest is text or compressed, whichever is shorter.
 //!
-//! JSON has no bare control characters, so a reference, `\x01N\x01`, is unambiguous.
+//! JSON contains no raw control characters, so a reference, `\x01N\x01`, is unambiguous.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use rusqlite::{Connection, types::ValueRef};
 
 use crate::sql;
 
-/// Strings of at least this many bytes are stored once, in their own table. For shorter ones that would not pay.
+/// Strings of at least this many bytes are stored once, in a separate table. For shorter ones that would not save space.
 pub(super) const LARGE: usize = 2048;
 
-/// Shorter bodies are stored as text: compressed they would hardly be shorter.
+/// Bodies below this size, in bytes, are stored as text, because compression would hardly shorten them.
 const COMPRESSED_FROM: usize = 320;
 
 /// The character around a reference.
@@ -23,9 +23,9 @@ pub(super) struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
 }
 
-/// A body as it is stored.
+/// A body in its stored form.
 pub(super) enum Packed {
-    /// As it is.
+    /// Uncompressed.
     Text(String),
     /// Its length in four bytes, little-endian, and an LZ4 block.
     Block(Vec<u8>),
@@ -34,12 +34,12 @@ pub(super) enum Packed {
 impl Packer {
     pub(super) fn new() -> std::io::Result<Self> {
         let mut compressor = zstd::bulk::Compressor::new(1)?;
-        // The size is in the frame; a hash is kept beside it.
+        // The row already has the size and a hash, so the frame needs no checksum.
         compressor.include_checksum(false)?;
         Ok(Self { compressor })
     }
 
-    /// Packs a body; the keys of the blobs it refers to are added to `used`.
+    /// Packs a body. The keys of the blobs that it refers to are added to `used`.
     pub(super) fn pack(
         &mut self,
         body: &str,
@@ -63,7 +63,7 @@ impl Packer {
         if text.len() < COMPRESSED_FROM {
             return Ok(Packed::Text(text));
         }
-        // LZ4, because it is fast and every entry goes through this. Blobs are fewer, and are compressed more.
+        // LZ4 is fast, and every entry is packed with it. Blobs are fewer, so they get a stronger compression.
         let block = lz4_flex::block::compress_prepend_size(text.as_bytes());
         Ok(if block.len() < text.len() { Packed::Block(block) } else { Packed::Text(text) })
     }
@@ -86,9 +86,9 @@ impl Packer {
 /// Why a body cannot be restored.
 #[derive(Debug)]
 pub(super) enum Unreadable {
-    /// What was stored is not what it was.
+    /// The stored data was changed.
     Changed(String),
-    /// A page of the file cannot be read. The body may be found without it.
+    /// A page of the file cannot be read. The body may still be found elsewhere.
     Page(String),
 }
 
@@ -108,18 +108,18 @@ impl From<&str> for Unreadable {
 /// Restores bodies.
 pub(super) struct Unpacker {
     decompressor: zstd::bulk::Decompressor<'static>,
-    /// How many bytes may still be expanded; none for no limit.
+    /// How many bytes may still be expanded; `None` for no limit.
     allowance: Option<u64>,
 }
 
 /// The most bytes of a body.
 const MOST: usize = rejoin_record::limits::BODY_BYTES;
 
-/// The bytes that reading one conversation may always expand to.
+/// How many bytes reading one conversation may expand to in any case.
 const FREELY: u64 = 512 * 1024 * 1024;
 
-/// The multiple of the file's size that may be expanded in addition. Text that many messages share is stored once, so more is read from a
-/// file than it holds, but never this much more.
+/// The multiple of the file's size that may be expanded in addition. Text that many messages share is stored once, so reading
+/// expands to more than the file, but never to this much more.
 const TIMES: u64 = 64;
 
 impl Unpacker {
@@ -127,7 +127,7 @@ impl Unpacker {
         Ok(Self { decompressor: zstd::bulk::Decompressor::new()?, allowance: None })
     }
 
-    /// Limits what is expanded from here on: a malicious file must not fill the memory.
+    /// Limits further expansion, so that a malicious file cannot fill the memory.
     pub(super) fn limit(&mut self, file_bytes: u64) {
         self.allowance = Some(FREELY.saturating_add(file_bytes.saturating_mul(TIMES)));
     }
@@ -199,7 +199,7 @@ impl Unpacker {
     }
 
     fn inflate(&mut self, frame: &[u8], size: usize) -> Result<Vec<u8>, Unreadable> {
-        // The frame and the row must agree on the length before memory is allocated.
+        // The frame and the row must agree on the size before memory is allocated.
         let said = zstd::zstd_safe::get_frame_content_size(frame).ok().flatten();
         if said != Some(size as u64) {
             return Err(DAMAGED.into());
@@ -211,7 +211,7 @@ impl Unpacker {
     fn expand(&mut self, block: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let damaged = || Unreadable::from(DAMAGED);
         let (size, _) = lz4_flex::block::uncompressed_size(block).map_err(|_| damaged())?;
-        // A byte of LZ4 expands to at most 255 bytes.
+        // One byte of LZ4 expands to at most 255 bytes.
         if size > MOST || size / 255 > block.len() {
             return Err(damaged());
         }
@@ -238,7 +238,7 @@ fn large_strings(text: &str) -> Vec<Range<usize>> {
                     end = place;
                     break;
                 }
-                // A body is JSON, so its strings are closed.
+                // The end of the text. A body is valid JSON, so its strings are closed.
                 None => return found,
             }
         }

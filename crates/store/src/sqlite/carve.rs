@@ -1,8 +1,8 @@
 //! Reads a file that the database cannot read, page by page, without the pages that lead to others.
 //!
-//! Every row of a table is in a leaf page, whole or with the rest in a chain of overflow pages. A damaged leaf destroys only its own rows,
-//! and a damaged page that only leads to others destroys none. The rows go into a new file with the same tables, which the database reads
-//! like any other. Rows that were changed are recognised by their hashes, as always.
+//! Every row of a table is in a leaf page, completely or with the rest in a chain of overflow pages. A damaged leaf destroys only
+//! its own rows, and a damaged interior page destroys none. The rows go into a new file with the same tables, which the database
+//! can read. Changed rows are recognised by their hashes, as always.
 
 use std::{collections::HashSet, fs::File, path::Path};
 
@@ -10,10 +10,10 @@ use rejoin_record::{ConversationId, limits};
 use rusqlite::{Connection, types::Value};
 
 use super::{
-    During as _, Reader, reading,
+    ErrorContext as _, Reader, reading,
     salvage::log_of,
     schema::{self, PAGE_BYTES},
-    wal::{self, Logged},
+    wal::{self, CommittedPages},
 };
 use crate::{
     error::{StoreError, StoreResult},
@@ -23,11 +23,11 @@ use crate::{
 /// Copies every row that can be found into a new file.
 pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     let copy = schema::open_new(to)?;
-    // A lost copy is made again from the same file.
+    // A lost copy can be made again from the same file, so it need not be synced.
     copy.execute_batch("PRAGMA synchronous = OFF").during("making a copy")?;
-    // An older log hides newer pages, and it may hold what was removed since.
+    // An older log hides newer pages, and it may contain data that was removed since.
     let pages = if log_is_older(from)? { Pages::without_log(from)? } else { Pages::open(from)? };
-    let mut found = Found::default();
+    let mut found = InsertedRows::default();
     let mut work = || -> rusqlite::Result<()> {
         let transaction = copy.unchecked_transaction()?;
         let mut doubtful = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
                 doubtful.push(page);
             }
         }
-        // Rows that nothing points to come second: they may be old copies, or look like rows by chance.
+        // Rows without a pointer come second: they may be old copies, or look like rows by chance.
         for page in doubtful {
             if let Some(bytes) = pages.get(page) {
                 rows_anywhere(&bytes, page, &pages, &mut |row| found.take(&transaction, row))?;
@@ -51,24 +51,24 @@ pub(super) fn carve(from: &Path, to: &Path) -> StoreResult<()> {
     found.name_the_nameless(to)
 }
 
-/// Whether the log of a file is older than the file, because an old copy was put in its place. The database accepts a log of any age.
+/// Whether the log of a file is older than the file, because an old copy replaced it. The database accepts a log of any age.
 pub(super) fn log_is_older(path: &Path) -> StoreResult<bool> {
     let mut with_log = Pages::open(path)?;
     let Some(size) = with_log.logged.size else { return Ok(false) };
     with_log.count = with_log.count.min(size);
-    let (with_log, without) = (Held::of(&with_log)?, Held::of(&Pages::without_log(path)?)?);
-    // A newer log lacks an entry of the file only if it was removed.
+    let (with_log, without) = (PageContents::of(&with_log)?, PageContents::of(&Pages::without_log(path)?)?);
+    // A newer log lacks an entry of the file only if that entry was removed.
     Ok(without.removed >= with_log.removed && !without.entries.is_subset(&with_log.entries))
 }
 
 /// The entries and removals in the pages of a file.
 #[derive(Default)]
-struct Held {
+struct PageContents {
     entries: HashSet<i64>,
     removed: i64,
 }
 
-impl Held {
+impl PageContents {
     fn of(pages: &Pages) -> StoreResult<Self> {
         let mut held = Self::default();
         for page in 1..=pages.count {
@@ -98,11 +98,11 @@ fn is_entry(values: &[Value]) -> bool {
         if matches!(values.len(), 13 | 14) && id.len() == 16)
 }
 
-/// The pages of a file, with those of its log in place.
+/// The pages of a file, with newer versions from its log.
 struct Pages {
     file: File,
     count: u32,
-    logged: Logged,
+    logged: CommittedPages,
 }
 
 impl Pages {
@@ -117,7 +117,7 @@ impl Pages {
     }
 
     fn without_log(path: &Path) -> StoreResult<Self> {
-        Ok(Self { logged: Logged::default(), ..Self::open(path)? })
+        Ok(Self { logged: CommittedPages::default(), ..Self::open(path)? })
     }
 
     fn get(&self, page: u32) -> Option<Vec<u8>> {
@@ -156,12 +156,12 @@ enum Row {
 const TABLE_LEAF: u8 = 0x0d;
 const INDEX_LEAF: u8 = 0x0a;
 
-/// Where the content of a page begins.
+/// The position where the header of a page begins.
 fn head_of(number: u32) -> usize {
     if number == 1 { 100 } else { 0 }
 }
 
-/// Hands out the rows that a page points to. Returns whether it is a page of rows and all of them can be read.
+/// Passes on the rows that a page points to. Returns whether it is a page of rows and all of them can be read.
 fn rows_of(
     page: &[u8],
     number: u32,
@@ -191,8 +191,8 @@ fn rows_of(
     Ok(whole)
 }
 
-/// Hands out whatever looks like a row at any position, for a page that does not say where all its rows are. Hashes tell which are
-/// entries.
+/// Passes on everything that looks like a row at any position, for a page whose pointers do not list all its rows. Hashes decide
+/// which are entries.
 fn rows_anywhere(
     page: &[u8],
     number: u32,
@@ -211,10 +211,10 @@ fn rows_anywhere(
     Ok(())
 }
 
-/// The least number of bytes of a row.
+/// The fewest bytes of a row.
 const LEAST: u64 = 30;
 
-/// Key and payload of a row.
+/// The key and the payload of a row.
 fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
     let (length, used) = varint(page.get(at..)?)?;
     let at = at + used;
@@ -225,7 +225,7 @@ fn cell(page: &[u8], at: usize, pages: &Pages) -> Option<(i64, Vec<u8>)> {
     if length <= most {
         return Some((key as i64, page.get(at..at + length)?.to_vec()));
     }
-    // The beginning is in this page, the rest in a chain of others.
+    // The beginning of the payload is in this page, the rest in a chain of overflow pages.
     let least = (PAGE_BYTES - 12) * 32 / 255 - 23;
     let even = least + (length - least) % (PAGE_BYTES - 4);
     let here = if even <= most { even } else { least };
@@ -282,18 +282,18 @@ fn record(payload: &[u8]) -> Option<Vec<Value>> {
 
 /// The rows that were found so far.
 #[derive(Default)]
-struct Found {
+struct InsertedRows {
     conversations: HashSet<i64>,
     used: HashSet<i64>,
 }
 
-impl Found {
-    /// Inserts a row into the table that it fits.
+impl InsertedRows {
+    /// Inserts a row into the table whose form it has.
     fn take(&mut self, copy: &Connection, row: Row) -> rusqlite::Result<()> {
         let (key, values) = match row {
             Row::Keyed(key, values) => (key, values),
             Row::Bare(values) => {
-                // The id of the store, and its counters. Everything else without a key can be rebuilt.
+                // Keep the id of the store and its counters. All other data without a key can be rebuilt.
                 if let [Value::Text(name), value] = values.as_slice()
                     && ["store", "floor", "removed", "scrub"].contains(&name.as_str())
                 {
@@ -317,9 +317,9 @@ impl Found {
                 self.used.insert(*conversation);
                 let mut row = values.clone();
                 row[0] = Value::Integer(key);
-                // Rows of an older schema have no `before`.
+                // Rows of an older schema lack the column `before`.
                 row.resize(14, Value::Null);
-                // An older copy of a page may still hold what was erased since.
+                // An older copy of a page may still contain content that was erased since.
                 copy.prepare_cached(
                     "INSERT INTO entry (key, conversation, seq, id, parent, at, kind, source_time, inner, hash, salt, \
                      body, envelope, before) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
@@ -328,17 +328,17 @@ impl Found {
                 )?
                 .execute(rusqlite::params_from_iter(row))
             }
-            // A row of some other table.
+            // The row belongs to another table.
             _ => Ok(0),
         };
         match taken {
-            // It is too damaged for its table: skip it.
+            // The row violates a constraint of its table: skip it.
             Err(why) if why.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => Ok(()),
             taken => taken.map(drop),
         }
     }
 
-    /// Gives conversations whose own row is lost the id in their header, or else one that is derived from their key.
+    /// Names conversations whose own row is lost: by the id in their header, or else by an id derived from their key.
     fn name_the_nameless(&self, copy: &Path) -> StoreResult<()> {
         let nameless: Vec<i64> = self.used.difference(&self.conversations).copied().collect();
         if nameless.is_empty() {

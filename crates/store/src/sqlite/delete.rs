@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::{StoreError, StoreResult};
 
-/// Removes conversations with their entries, and the large strings that no other one uses. The file is rewritten once.
+/// Removes conversations with their entries, and the large strings that no other conversation uses. The file is rewritten once.
 pub(super) fn delete(inner: &Inner, conversations: &[ConversationId]) -> StoreResult<()> {
     if conversations.is_empty() {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn delete(inner: &Inner, conversations: &[ConversationId]) -> StoreRe
 
 pub(super) fn rows(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     let run = |statement| connection.execute(statement, [key]);
-    // Its keys are never used again: the index would take new entries for old ones.
+    // Keys are never reused, because the index would take new entries for old ones.
     connection.execute_batch(
         "UPDATE meta SET value = max(value, (SELECT ifnull(max(key), 0) FROM entry)) WHERE name = 'floor'",
     )?;

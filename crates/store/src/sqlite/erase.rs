@@ -4,7 +4,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use rusqlite::Connection;
 
 use super::{
-    During as _, Inner,
+    ErrorContext as _, Inner,
     scrub::{self, Removal},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     store::Erasure,
 };
 
-/// Removes the salt and body of entries, and appends the notes about it.
+/// Removes the salt and body of entries, and appends the notes about the erasure.
 pub(super) fn erase(
     inner: &Inner,
     conversation: ConversationId,
@@ -44,11 +44,11 @@ pub(super) fn erase(
     Ok(tail)
 }
 
-/// Carries out a removal in the tables of a store, or of a copy of it.
+/// Performs a removal in the tables of a store, or of a copy of it.
 pub(super) fn remove(connection: &Connection, removal: &Removal) -> StoreResult<()> {
     let id = removal.conversation().to_string();
     let key = sql::one(connection, "SELECT key FROM conversation WHERE id = ?1", [id]);
-    // A copy may be older than what is removed.
+    // The copy may be older than the removed data.
     let Some(key) = key.during("looking for the conversation")? else { return Ok(()) };
     let work = || -> rusqlite::Result<()> {
         match removal {
@@ -75,7 +75,7 @@ fn content(connection: &Connection, conversation: i64, entry: EntryId, inner: Ha
     sql::run(connection, "DELETE FROM blob_use WHERE entry = ?1", [key])
 }
 
-/// Whether there is a table for large strings: a copy of an old store has none.
+/// Whether there is a table for large strings. A copy of an old store has none.
 pub(super) fn has_blobs(connection: &Connection) -> rusqlite::Result<bool> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'blob_use'";
     connection.query_row(query, [], |row| row.get::<_, i64>(0)).map(|tables| tables > 0)

@@ -1,5 +1,5 @@
-//! Feeds the index from the database, by keys. Each entry has a key that only grows. The index knows the last key it has read, and the
-//! number of removals by then.
+//! Feeds the index from the database, by keys. Keys of entries only grow. The index remembers the last key that it read, and the
+//! number of removals at that time.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,23 +10,23 @@ use std::{
 use rejoin_record::{ConversationId, Entry, Hash};
 use rusqlite::{Connection, Params, Transaction, TransactionBehavior, types::FromSql};
 
-use super::{During as _, Inner, Reader, opening, reading, rows, rows::Parents};
+use super::{ErrorContext as _, Inner, Reader, opening, reading, rows, rows::Parents};
 use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
     index::{
-        Feed, Followed, IndexError, Remembered, Summaries, glance,
+        Feed, IndexError, IndexUpdate, Remembered, Summaries, glance,
         lost::{self, Lost},
     },
     scan, sql,
     store::{Damage, StoragePlace},
 };
 
-/// The number of entries that are added at once: an append may have to wait for them.
+/// How many entries are added at once. An append may have to wait for them.
 const AT_ONCE: usize = 2000;
 
-/// An entry, or what is wrong with it. An entry whose parent is lost has both.
-type Fed = (Option<Entry>, Option<Damage>);
+/// An entry, or the damage in its place. An entry whose parent is lost has both.
+type FeedItem = (Option<Entry>, Option<Damage>);
 
 impl Feed for Inner {
     fn path(&self) -> PathBuf {
@@ -46,25 +46,25 @@ impl Feed for Inner {
         Ok(state::<String>(index, "store")? == self.name()?)
     }
 
-    fn update(&self, index: &Connection) -> Result<Followed, IndexError> {
+    fn update(&self, index: &Connection) -> Result<IndexUpdate, IndexError> {
         let is_removed = || Ok::<_, IndexError>(state::<i64>(index, "removed")? != self.removed()?);
-        let outdated = Followed::Outdated("something was removed from the record");
+        let outdated = IndexUpdate::Outdated("something was removed from the record");
         if is_removed()? {
             return Ok(outdated);
         }
-        // If the record was restored from a copy, the entry that was seen last is missing or another one.
+        // If the record was restored from a copy, the entry that was read last is missing or differs.
         if state::<Option<String>>(index, "mark")? != self.mark_at(state(index, "seen")?)? {
-            // The entry that was seen last may have been removed just now.
+            // Or that entry may have been removed just now.
             return Ok(if is_removed()? {
                 outdated
             } else {
-                Followed::Outdated("the record is another one")
+                IndexUpdate::Outdated("the record is another one")
             });
         }
         let newest = self.newest()?;
         while state::<i64>(index, "seen")? < newest {
             let transaction = Transaction::new_unchecked(index, TransactionBehavior::Immediate)?;
-            // Another process may have been quicker.
+            // Another process may have updated the index first.
             let before: i64 = state(index, "seen")?;
             let (mut seen, mut taken) = (before, 0);
             let mut summaries = Summaries::default();
@@ -86,7 +86,7 @@ impl Feed for Inner {
                 }
             })?;
             done.map_err(IndexError::Index)?;
-            // A conversation may have been deleted and imported again meanwhile; both would be taken for one.
+            // A conversation may have been deleted and imported again meanwhile; the index would mix the two.
             if is_removed()? {
                 return Ok(outdated);
             }
@@ -104,7 +104,7 @@ impl Feed for Inner {
                 break;
             }
         }
-        Ok(Followed::UpToDate)
+        Ok(IndexUpdate::UpToDate)
     }
 
     fn remember(&self, index: &Connection) -> Result<Remembered, IndexError> {
@@ -143,7 +143,7 @@ impl Inner {
         sql::one(&self.reader()?.connection, query, params).during("reading the store")
     }
 
-    /// Runs a query about a conversation, by its key.
+    /// Runs a query about a conversation, which is given by its key.
     fn ask_of<T: FromSql>(&self, id: ConversationId, query: &str, seq: u64) -> StoreResult<Option<T>> {
         let reader = self.moment()?;
         let Some(key) = Self::key_of(&reader.connection, id)? else { return Ok(None) };
@@ -162,7 +162,7 @@ impl Inner {
         Ok(self.ask("SELECT max(key) FROM entry", [])?.flatten().unwrap_or_default())
     }
 
-    /// The hash of the entry with a key, as the index stores it.
+    /// The hash of the entry with a key, in the form in which the index stores it.
     fn mark_at(&self, key: i64) -> StoreResult<Option<String>> {
         let hash: Option<[u8; 32]> = self.ask("SELECT hash FROM entry WHERE key = ?1", [key])?;
         Ok(hash.map(spelled))
@@ -183,17 +183,17 @@ impl Inner {
         Ok(self.ask_of(id, first, 0)?.zip(newest.map(i64::unsigned_abs)))
     }
 
-    /// The seal of the file, by which changes of others are noticed; none while it is being written.
+    /// The seal of the file, which shows changes by other programs; `None` while the file is being written.
     fn seal(&self) -> Option<String> {
         let writes = self.writer.try_lock().is_ok_and(|writer| writer.is_some());
         writes.then(|| opening::seal(&self.path))
     }
 
-    /// Hands out the entries after a key, in order.
+    /// Passes on the entries after a key, in order.
     fn after_key(
         &self,
         key: i64,
-        each: &mut dyn FnMut(i64, ConversationId, Fed) -> ControlFlow<()>,
+        each: &mut dyn FnMut(i64, ConversationId, FeedItem) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         let mut reader = self.reader()?;
         let Reader { connection, unpacker, columns } = &mut *reader;
@@ -204,7 +204,7 @@ impl Inner {
         let what = "reading new entries";
         let mut statement = connection.prepare_cached(&query).during(what)?;
         let mut rows = statement.query([key]).during(what)?;
-        // Each conversation has its own chain.
+        // Each conversation has a separate chain.
         let mut parents: HashMap<i64, Parents> = HashMap::new();
         while let Some(row) = rows.next().during(what)? {
             let conversation: i64 = row.get(13).during(what)?;
@@ -246,7 +246,7 @@ impl Inner {
                 found.push((missed, ends));
             }
         }
-        // This comes last: something may have been removed while the record was searched.
+        // Check this last: entries may have been removed while the record was searched.
         if state::<i64>(index, "removed")? != self.removed()? {
             let read: i64 = state(index, "seen")?;
             let missed_before = lost::missed(index)?;
@@ -254,7 +254,7 @@ impl Inner {
                 let place = |lost: &Lost| (lost.conversation, lost.seq);
                 missed_before.iter().any(|before| before.rest.is_none() && place(before) == place(lost))
             };
-            // A conversation that is missing as a whole was probably deleted, unless it was missing before. One that begins after
+            // A conversation that is missing completely was probably deleted, unless it was missing before. One that begins after
             // everything that was read was deleted and imported again.
             found.retain(|(lost, ends)| ends.map_or_else(|| was_gone(lost), |(first, _)| first <= read));
         }
@@ -275,12 +275,12 @@ fn set(index: &Connection, name: &str, value: impl rusqlite::ToSql) -> rusqlite:
     sql::run(index, "UPDATE state SET value = ?2 WHERE name = ?1", (name, value))
 }
 
-/// The seal of the file when it was last closed, as the index noted it.
+/// The seal of the file at its last closing, as recorded in the index.
 pub(super) fn seal_in(path: &Path) -> Option<String> {
     state(&glance(path).ok()?, "seal").ok()?
 }
 
-/// Notes the seal of the file, if there is an index.
+/// Records the seal of the file, if the index exists.
 pub(super) fn put_seal_in(path: &Path, seal: &str) {
     if path.is_file()
         && let Ok(index) = glance(path)
@@ -295,7 +295,7 @@ pub(super) fn put_seal(index: &Connection, seal: &str) {
     }
 }
 
-/// Whether an index has seen nothing that the record lacks. False if there is no index, which proves nothing.
+/// Whether the record has everything that an index has seen. False if there is no index.
 pub(super) fn knows_no_more(path: &Path, record: &Connection) -> bool {
     let known = || -> rusqlite::Result<bool> {
         let index = glance(path)?;

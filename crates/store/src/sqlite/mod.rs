@@ -1,6 +1,6 @@
 //! One SQLite file with every conversation.
 //!
-//! The record is two tables and the large strings; `migrations/` describes them. Lists and search use an index in another file
+//! The record is two tables and the large strings; `migrations/` describes them. Lists and searches use an index in another file
 //! (`../index`), which is updated soon after each append and can be deleted. Only `erase.rs` and `delete.rs` change rows.
 
 mod body;
@@ -39,7 +39,7 @@ use self::{
     body::{Packer, Unpacker},
     pen::Pen,
     salvage::Salvage,
-    schema::Opened,
+    schema::OpenedConnection,
 };
 use crate::{
     backend::*,
@@ -48,7 +48,7 @@ use crate::{
     sql,
 };
 
-/// The number of conversations in a list that are checked for damage themselves: a few screens.
+/// How many conversations of a list are checked for damage individually: a few screens.
 const LOOKED_AT: usize = 200;
 
 /// A store in one SQLite file.
@@ -57,12 +57,12 @@ pub struct Sqlite {
     follower: Follower,
 }
 
-/// What the store and the thread that updates its index share.
+/// The state that the store shares with the thread that updates its index.
 struct Inner {
     path: PathBuf,
     location: Location,
     access: Access,
-    /// Why it could not be written when it was opened. That may change, unless it was opened to be read.
+    /// Why the file could not be written when it was opened. This may change, unless it was opened for reading.
     read_only: Option<String>,
     writer: Mutex<Option<Pen>>,
     readers: Mutex<Vec<Reader>>,
@@ -71,11 +71,11 @@ struct Inner {
     asides: Asides,
     drafts: Drafts,
     damage: Mutex<Vec<Damage>>,
-    /// The number of times that the store was rescued.
+    /// How many times the store was rescued.
     rescues: Mutex<u8>,
-    /// The copy that is read in the place of a damaged file.
+    /// The copy that is read in place of a damaged file.
     salvage: Mutex<Option<Salvage>>,
-    /// Is incremented whenever another file replaces the one that was open.
+    /// Incremented whenever another file replaces the open one.
     opening: AtomicU64,
     /// Receives the progress of an erasure.
     progress: Mutex<Option<ProgressHook>>,
@@ -85,7 +85,7 @@ struct Inner {
 struct Reader {
     connection: Connection,
     unpacker: Unpacker,
-    /// The columns of an entry, as this file has them.
+    /// The columns of an entry that this file has.
     columns: String,
 }
 
@@ -98,14 +98,14 @@ impl Reader {
     }
 }
 
-/// A reader that is returned to the pool when it is dropped.
-struct Borrowed<'i> {
+/// A reader that returns to the pool when it is dropped.
+struct PooledReader<'i> {
     reader: Option<Reader>,
     inner: &'i Inner,
     opening: u64,
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for PooledReader<'_> {
     fn drop(&mut self) {
         if let Some(reader) = self.reader.take()
             && (reader.connection.is_autocommit() || reader.connection.execute_batch("ROLLBACK").is_ok())
@@ -116,25 +116,25 @@ impl Drop for Borrowed<'_> {
     }
 }
 
-impl Deref for Borrowed<'_> {
+impl Deref for PooledReader<'_> {
     type Target = Reader;
     fn deref(&self) -> &Reader {
         self.reader.as_ref().expect("BUG: it goes back only when dropped")
     }
 }
 
-impl DerefMut for Borrowed<'_> {
+impl DerefMut for PooledReader<'_> {
     fn deref_mut(&mut self) -> &mut Reader {
         self.reader.as_mut().expect("BUG: it goes back only when dropped")
     }
 }
 
-/// Adds what failed to an error of the database.
-trait During<T> {
+/// Adds the failed operation to an error of the database.
+trait ErrorContext<T> {
     fn during(self, what: &'static str) -> StoreResult<T>;
 }
 
-impl<T> During<T> for rusqlite::Result<T> {
+impl<T> ErrorContext<T> for rusqlite::Result<T> {
     fn during(self, what: &'static str) -> StoreResult<T> {
         self.map_err(|error| {
             if is_damage(&error) {
@@ -181,10 +181,10 @@ impl Sqlite {
         }
         let beside = |end: &str| files::with_end(path, end);
         let asides = Asides::new(beside(".aside"));
-        let opening::Found { opened, salvage, damage } = opening::open(path, options.access, &asides)?;
+        let opening::OpenedFile { opened, salvage, damage } = opening::open(path, options.access, &asides)?;
         let (writer, readers, read_only) = match opened {
-            Opened::Writable(connection) => (Some(Pen::new(connection, path)?), Vec::new(), None),
-            Opened::Readable(connection, why) => (None, vec![Reader::new(connection)?], Some(why)),
+            OpenedConnection::Writable(connection) => (Some(Pen::new(connection, path)?), Vec::new(), None),
+            OpenedConnection::Readable(connection, why) => (None, vec![Reader::new(connection)?], Some(why)),
         };
         let inner = Arc::new(Inner {
             location: Location::Sqlite(path.to_owned()),
@@ -214,7 +214,7 @@ impl Sqlite {
         Ok(Self { inner, follower })
     }
 
-    /// Runs an operation. If it meets damage, rescues the store and runs it again.
+    /// Runs an operation. If it finds damage, rescues the store and runs the operation again.
     fn attempt<T>(&self, work: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
         match work() {
             Err(why) if why.is_damage() && self.inner.rescue(&why) => work(),
@@ -225,7 +225,7 @@ impl Sqlite {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Closing the last connection writes the log into the file. The seal is noted after that.
+        // Closing the last connection writes the log into the file. Record the seal after that.
         lock(&self.readers).clear();
         let wrote = lock(&self.writer).take().is_some();
         if let Some(index) = self.index.close().filter(|_| wrote) {
@@ -235,7 +235,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    fn reader(&self) -> StoreResult<Borrowed<'_>> {
+    fn reader(&self) -> StoreResult<PooledReader<'_>> {
         let opening = self.opening.load(Ordering::Acquire);
         let known = lock(&self.readers).pop();
         let mut reader = match known {
@@ -243,17 +243,17 @@ impl Inner {
             None => Reader::new(schema::reconnect(&self.file())?)?,
         };
         reader.unpacker.unlimit();
-        Ok(Borrowed { reader: Some(reader), inner: self, opening })
+        Ok(PooledReader { reader: Some(reader), inner: self, opening })
     }
 
     /// A reader with a snapshot of the store.
-    fn moment(&self) -> StoreResult<Borrowed<'_>> {
+    fn moment(&self) -> StoreResult<PooledReader<'_>> {
         let reader = self.reader()?;
         reader.connection.execute_batch("BEGIN").during("reading the store")?;
         Ok(reader)
     }
 
-    /// The file that is read: the store's own, or the copy of what was found in it if it is damaged.
+    /// The file to read: the store's own, or the copy that was rescued from it if it is damaged.
     fn file(&self) -> PathBuf {
         lock(&self.salvage).as_ref().map_or_else(|| self.path.clone(), |salvage| salvage.file.clone())
     }
@@ -263,7 +263,7 @@ impl Inner {
         std::fs::metadata(self.file()).map_or(0, |metadata| metadata.len())
     }
 
-    /// Closes everything, because another file took the place of the one that was open.
+    /// Closes all connections, because another file replaced the open one.
     fn reopen(&self) {
         self.opening.fetch_add(1, Ordering::AcqRel);
         lock(&self.readers).clear();
@@ -300,7 +300,8 @@ impl Inner {
     /// The key that the next entry gets.
     fn next_key(connection: &Connection) -> rusqlite::Result<i64> {
         let newest: Option<i64> = sql::one(connection, "SELECT ifnull(max(key), 0) FROM entry", [])?;
-        // Keys of deleted entries are not reused. If this cannot be read, the index is rebuilt more often.
+        // Keys of deleted entries are not reused. If the floor cannot be read, the only cost is that the index is rebuilt more
+        // often.
         let floor = sql::one(connection, "SELECT value FROM meta WHERE name = 'floor'", []);
         Ok(newest.max(floor.ok().flatten()).unwrap_or(0) + 1)
     }
@@ -360,7 +361,7 @@ impl Inner {
         places.during("looking for the parent")
     }
 
-    /// Ids and hashes of the entries after a tail; none if that tail is not stored.
+    /// Ids and hashes of the entries after a tail; `None` if that tail is not stored.
     fn stored_after(
         connection: &Connection,
         key: i64,
@@ -417,11 +418,11 @@ impl Store for Sqlite {
         Ok(tail)
     }
 
-    fn read(&self, conversation: ConversationId, from: u64, each: Each<'_>) -> StoreResult<()> {
+    fn read(&self, conversation: ConversationId, from: u64, each: OnItem<'_>) -> StoreResult<()> {
         reading::read(&self.inner, conversation, from, each)
     }
 
-    fn read_part(&self, id: ConversationId, part: Selected<'_>, each: Each<'_>) -> StoreResult<PartRead> {
+    fn read_part(&self, id: ConversationId, part: Selection<'_>, each: OnItem<'_>) -> StoreResult<PartRead> {
         let mut stopped = false;
         reading::read_at(&self.inner, id, part.earlier, &mut |item| {
             let flow = each(item);
@@ -438,7 +439,7 @@ impl Store for Sqlite {
         usize::MAX
     }
 
-    fn checkpoint(&self, conversation: ConversationId, each: EachPiece<'_>) {
+    fn checkpoint(&self, conversation: ConversationId, each: OnPiece<'_>) {
         self.inner.index.checkpoint(&*self.inner, conversation, each);
     }
 
@@ -456,7 +457,7 @@ impl Store for Sqlite {
             }
             listed => listed?,
         };
-        // The index does not notice damage to rows that it has read.
+        // The index does not notice later damage to rows that it has read.
         for summary in page.conversations.iter_mut().filter(|summary| !summary.damaged).take(LOOKED_AT) {
             let looked = scan::beginning_is_damaged(self, summary.id);
             if !matches!(looked, Ok(false) | Err(StoreError::NotFound(_))) {

@@ -1,4 +1,4 @@
-//! Opens a file, sound or damaged.
+//! Opens a file, whether sound or damaged.
 
 use std::{fs, path::Path, path::PathBuf, time::Duration};
 
@@ -6,9 +6,9 @@ use rejoin_record::text::plural;
 use rusqlite::Connection;
 
 use super::{
-    During as _, carve, feed,
+    ErrorContext as _, carve, feed,
     salvage::{self, Salvage, damage, found_in, log_of},
-    schema::{self, Opened},
+    schema::{self, OpenedConnection},
     scrub, wal,
 };
 use crate::{
@@ -20,31 +20,32 @@ use crate::{
 };
 
 /// The result of opening a file.
-pub(super) struct Found {
-    pub(super) opened: Opened,
-    /// The copy that is read instead of a damaged file.
+pub(super) struct OpenedFile {
+    pub(super) opened: OpenedConnection,
+    /// The copy that is read in place of a damaged file.
     pub(super) salvage: Option<Salvage>,
     pub(super) damage: Vec<Damage>,
 }
 
-pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<Found> {
+pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<OpenedFile> {
     let mut found = Vec::new();
     let log = if path.exists() { look_at_log(path, asides) } else { None };
     let opened = open_as_it_is(path, access).and_then(|opened| looked_over(path, opened));
     if let Some((lost, kept)) = log {
         let torn = lost.commits == 1
             && opened.as_ref().is_ok_and(|opened| {
-                let (Opened::Writable(connection) | Opened::Readable(connection, _)) = opened;
-                // While something is taken out of the files, there is no index for a moment.
+                let (OpenedConnection::Writable(connection) | OpenedConnection::Readable(connection, _)) =
+                    opened;
+                // While a removal is in progress, the index is missing for a moment.
                 feed::knows_no_more(&index_of(path), connection) || scrub::is_under_way(connection)
             });
         found.push(in_the_log(lost, &kept, torn));
     }
     let why = match opened {
-        Ok(opened) => return Ok(Found { opened, salvage: None, damage: found }),
+        Ok(opened) => return Ok(OpenedFile { opened, salvage: None, damage: found }),
         Err(why) => why,
     };
-    // It is no database, its tables cannot be read, or its pages were changed.
+    // The file is not a database, its tables cannot be read, or its pages were changed.
     let is_damaged =
         matches!(&why, StoreError::Damaged { .. } | StoreError::Database { unwritable: false, .. });
     if !is_damaged || !path.exists() {
@@ -55,7 +56,7 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<
             Ok(mended) => {
                 found.extend(mended);
                 let opened = open_as_it_is(path, access)?;
-                return Ok(Found { opened, salvage: None, damage: found });
+                return Ok(OpenedFile { opened, salvage: None, damage: found });
             }
             Err(trouble) if trouble.is_damage() => return Err(why),
             Err(trouble) => tracing::warn!("the store is damaged and could not be mended: {trouble}"),
@@ -70,12 +71,12 @@ pub(super) fn open(path: &Path, access: Access, asides: &Asides) -> StoreResult<
     };
     let connection = schema::reconnect(&salvage.file)?;
     found.push(found_in(&why));
-    let opened = Opened::Readable(connection, String::from("the file is damaged"));
-    Ok(Found { opened, salvage: Some(salvage), damage: found })
+    let opened = OpenedConnection::Readable(connection, String::from("the file is damaged"));
+    Ok(OpenedFile { opened, salvage: Some(salvage), damage: found })
 }
 
-fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
-    // A new store is renamed when it is complete, so an empty file is the rest of one.
+fn open_as_it_is(path: &Path, access: Access) -> StoreResult<OpenedConnection> {
+    // A new store gets its name only when it is complete, so an empty file is the remainder of a store.
     if is_empty(path) {
         let why = String::from("the file is empty, and whatever was in it is gone");
         return Err(StoreError::Damaged { place: StoragePlace::Store, why });
@@ -84,7 +85,7 @@ fn open_as_it_is(path: &Path, access: Access) -> StoreResult<Opened> {
         Access::Read => schema::open_to_read(path)?,
         Access::Write => schema::open_to_write(path)?,
     };
-    let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
+    let (OpenedConnection::Writable(connection) | OpenedConnection::Readable(connection, _)) = &opened;
     has_tables(connection)?;
     Ok(opened)
 }
@@ -93,10 +94,10 @@ pub(super) fn is_empty(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0)
 }
 
-/// Checks a file that was changed since it was closed. Pages that no longer fit together can hide entries without an error, and writing to
-/// them makes it worse.
-fn looked_over(path: &Path, opened: Opened) -> StoreResult<Opened> {
-    let (Opened::Writable(connection) | Opened::Readable(connection, _)) = &opened;
+/// Checks a file that was changed since it was closed. Pages that no longer fit together can hide entries without an error, and
+/// writing to them makes it worse.
+fn looked_over(path: &Path, opened: OpenedConnection) -> StoreResult<OpenedConnection> {
+    let (OpenedConnection::Writable(connection) | OpenedConnection::Readable(connection, _)) = &opened;
     if has_older_log(path, connection)? {
         let why = String::from("its log is older than the file, and hides what was written since");
         return Err(StoreError::Damaged { place: StoragePlace::Store, why });
@@ -136,14 +137,14 @@ pub(super) fn index_of(path: &Path) -> PathBuf {
     files::with_end(path, "-index")
 }
 
-/// Checks that the tables exist, and no triggers or views.
+/// Checks that the tables exist, and that there are no triggers or views.
 pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
     let mut strange = connection
         .prepare("SELECT type || ' ' || quote(name) FROM sqlite_schema WHERE type IN ('trigger', 'view')")
         .during("looking for the tables")?;
     let strange = strange.query_row([], |row| row.get::<_, String>(0));
     if let Ok(strange) = strange {
-        // It would run whenever something is read or written.
+        // It could run on every read or write.
         return Err(StoreError::Refused(format!("it has a {strange}, and a store of ours has none")));
     }
     for query in [
@@ -161,11 +162,11 @@ pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
     Ok(())
 }
 
-/// Looks at the log that a killed process left, and copies it if the database would ignore a part of it.
+/// Examines the log that a killed process left, and copies it if the database would ignore a part of it.
 fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     let log = log_of(path);
     let lost = wal::lost(&log).ok().flatten()?;
-    // Another process may be writing to it; then it looks different a moment later.
+    // Another process may be writing to it. In that case it differs a moment later.
     std::thread::sleep(Duration::from_millis(30));
     if wal::lost(&log).ok().flatten() != Some(lost) {
         return None;
@@ -174,8 +175,8 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
     Some((lost, kept.map_or_else(|why| why.to_string(), |kept| kept.display().to_string())))
 }
 
-/// The damage of an incomplete log. An append is synced before the next one begins, so a power failure leaves at most one incomplete:
-/// the last one, which was not acknowledged.
+/// The damage of an incomplete log. An append is synced before the next one begins, so a power failure leaves at most one
+/// incomplete append: the last one, which was not acknowledged.
 fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
     let (frame, commits) = (lost.frame, lost.commits);
     let why = if torn {

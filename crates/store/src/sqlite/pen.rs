@@ -1,17 +1,17 @@
 //! The one connection that writes.
 //!
-//! A store may be removed and come back, and a folder that could only be read may become writable. So before each write it is checked that
-//! the open file still has its name; if not, it is opened again.
+//! A store may be removed and restored, and a read-only folder may become writable. So each write first checks that the open file
+//! still has its name; if not, the file is opened again.
 
 use std::{fs, io, time::Duration};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{
-    During as _, Inner,
+    ErrorContext as _, Inner,
     body::Packer,
     lock,
-    schema::{self, Opened},
+    schema::{self, OpenedConnection},
 };
 use crate::{
     error::{StoreError, StoreResult},
@@ -24,12 +24,12 @@ pub(super) struct Pen {
     pub(super) connection: Connection,
     packer: Packer,
     file: files::Identity,
-    /// Whether a write failed. Then the log may contain frames that belong to no transaction.
+    /// Whether a write failed. The log may then contain frames that belong to no transaction.
     pub(super) failed: bool,
 }
 
 impl Pen {
-    /// A pen for a file that was just opened.
+    /// A pen for a newly opened file.
     pub(super) fn new(connection: Connection, path: &std::path::Path) -> StoreResult<Self> {
         let packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
         schema::empties_log(&connection, true)?;
@@ -47,13 +47,13 @@ impl Pen {
         Ok(done)
     }
 
-    /// Writes the log into the file, and empties it. A reader of an older state prevents that; then a later checkpoint does it. Writers
-    /// wait meanwhile, so it must not take long.
+    /// Writes the log into the file, and empties it. A reader of an older state prevents that; a later checkpoint then does it.
+    /// Writers wait meanwhile, so it must not take long.
     pub(super) fn empty_log(&mut self) -> StoreResult<()> {
         self.try_to_empty_log(EMPTYING).map(drop)
     }
 
-    /// The same, but fails if a reader of an older state prevents it.
+    /// Empties the log, and fails if a reader of an older state prevents it.
     pub(super) fn empty_log_for_good(&mut self) -> StoreResult<()> {
         if self.try_to_empty_log(EMPTYING_FOR_GOOD)? {
             return Ok(());
@@ -75,7 +75,7 @@ impl Pen {
 /// How long to wait for readers of an older state.
 const EMPTYING: Duration = Duration::from_secs(2);
 
-/// How long to wait for them where it must succeed.
+/// How long to wait for such readers if the log must be emptied.
 const EMPTYING_FOR_GOOD: Duration = Duration::from_secs(20);
 
 fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
@@ -87,7 +87,7 @@ fn identity(path: &std::path::Path) -> StoreResult<files::Identity> {
 }
 
 impl Inner {
-    /// Runs a transaction, which is durable when this returns.
+    /// Runs a transaction. It is durable when this returns.
     pub(super) fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>, &mut Packer) -> StoreResult<T>,
@@ -105,7 +105,7 @@ impl Inner {
                     *writer = None;
                 }
             }
-            // Frames of a failed write would look like damage if the process is killed.
+            // If the process is killed, the frames of a failed write would look like damage.
             Ok(_) if pen.failed && pen.empty_log().is_ok() => pen.failed = false,
             _ => {}
         }
@@ -128,8 +128,8 @@ impl Inner {
                 // Readers may have another file open.
                 self.reopen();
                 match schema::open_to_write(&self.path)? {
-                    Opened::Writable(connection) => Pen::new(connection, &self.path)?,
-                    Opened::Readable(_, why) => return Err(StoreError::ReadOnly(why)),
+                    OpenedConnection::Writable(connection) => Pen::new(connection, &self.path)?,
+                    OpenedConnection::Readable(_, why) => return Err(StoreError::ReadOnly(why)),
                 }
             }
         };

@@ -6,7 +6,7 @@ use rejoin_record::{Content, ConversationId};
 use rusqlite::Connection;
 
 use super::{
-    During as _, Inner, Reader,
+    ErrorContext as _, Inner, Reader,
     body::Unpacker,
     rows::{self, Parents},
 };
@@ -14,7 +14,7 @@ use crate::{
     error::{StoreError, StoreResult},
     row::{InOrder, UnverifiedRow, lost},
     scan, sql,
-    store::{Damage, Each, StoragePlace, StoredItem},
+    store::{Damage, OnItem, StoragePlace, StoredItem},
 };
 
 /// Reads a conversation from a `seq` on. If a page cannot be read, the store is rescued, and reading continues from there.
@@ -22,7 +22,7 @@ pub(super) fn read(
     inner: &Inner,
     conversation: ConversationId,
     from: u64,
-    each: Each<'_>,
+    each: OnItem<'_>,
 ) -> StoreResult<()> {
     let mut next = from;
     loop {
@@ -41,7 +41,12 @@ pub(super) fn read(
 }
 
 /// Reads single entries by their `seq`.
-pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: Each<'_>) -> StoreResult<()> {
+pub(super) fn read_at(
+    inner: &Inner,
+    id: ConversationId,
+    places: &[u64],
+    each: OnItem<'_>,
+) -> StoreResult<()> {
     let mut reader = inner.moment()?;
     let reader = &mut *reader;
     reader.unpacker.limit(inner.bytes());
@@ -60,7 +65,7 @@ pub(super) fn read_at(inner: &Inner, id: ConversationId, places: &[u64], each: E
     read.during("reading an entry")
 }
 
-/// Hands out single rows of a conversation.
+/// Passes single rows of a conversation to the caller.
 fn rows_at(
     Reader { connection, unpacker, columns }: &mut Reader,
     key: i64,
@@ -83,7 +88,7 @@ fn rows_at(
     Ok(())
 }
 
-/// Reads the row that a query has come to.
+/// Reads the current row of a query.
 fn read_one(
     row: &rusqlite::Row<'_>,
     key: i64,
@@ -105,7 +110,7 @@ fn read_one(
 fn key(connection: &Connection, conversation: ConversationId) -> StoreResult<i64> {
     match Inner::key_of(connection, conversation)? {
         Some(key) => Ok(key),
-        // A damaged index does not find an existing row.
+        // A damaged index may fail to find an existing row.
         None if key_without_index(connection, conversation)?.is_some() => {
             let why = String::from("the index of conversations does not find one that is in the table");
             Err(StoreError::Damaged { place: StoragePlace::Store, why })
@@ -114,12 +119,12 @@ fn key(connection: &Connection, conversation: ConversationId) -> StoreResult<i64
     }
 }
 
-/// Hands out everything from a `seq` on, and keeps count.
+/// Passes on everything from a `seq` on, and counts it.
 pub(super) fn walk(
     inner: &Inner,
     conversation: ConversationId,
     next: &mut u64,
-    each: Each<'_>,
+    each: OnItem<'_>,
 ) -> StoreResult<()> {
     let mut reader = inner.moment()?;
     let reader = &mut *reader;
@@ -139,12 +144,13 @@ pub(super) fn walk(
             unverified => rows.hand(seq, unverified.map_err(|broken| broken.damage)),
         }
     };
-    // A few rows are not worth a thread.
+    // A few rows are not worth starting a thread.
     let mut walked = rows_from(reader, key, from, FEW, &mut hand);
     if matches!(walked, Ok(FEW)) {
         let from = last.get();
         walked = scan::in_two_threads(|hand| rows_from(reader, key, from, usize::MAX, hand), &mut hand);
     }
+    let _ = rows.flush();
     *next = rows.next;
     match (page, walked) {
         (Some(why), _) => Err(StoreError::Damaged { place: StoragePlace::Row(*next), why }),
@@ -153,10 +159,10 @@ pub(super) fn walk(
     }
 }
 
-/// A row that was read and not checked yet, with its `seq`.
+/// A row that was read but not verified, with its `seq`.
 pub(super) type Read = (u64, Result<UnverifiedRow, rows::Broken>);
 
-/// Hands out the rows of a conversation from a `seq` on, and returns their number; 0 if it was stopped.
+/// Passes on the rows of a conversation from a `seq` on, and returns their number; 0 if the caller stopped.
 pub(super) fn rows_from(
     Reader { connection, unpacker, columns }: &mut Reader,
     key: i64,
@@ -181,10 +187,10 @@ pub(super) fn rows_from(
     Ok(handed)
 }
 
-/// The number of rows that are read before another thread is used. Tests use both ways.
+/// How many rows are read before a second thread is used. Tests cover both ways.
 const FEW: usize = if cfg!(debug_assertions) { 5 } else { 256 };
 
-/// The key of a conversation, from the table itself.
+/// The key of a conversation, found in the table itself and not by its index.
 fn key_without_index(connection: &Connection, conversation: ConversationId) -> StoreResult<Option<i64>> {
     let query = "SELECT key FROM conversation NOT INDEXED WHERE id = ?1";
     sql::one(connection, query, [conversation.to_string()]).during("looking for the conversation")
@@ -205,7 +211,7 @@ pub(super) fn ids(
     Ok(ids.into_iter().filter_map(|id| id.parse().ok()).collect())
 }
 
-/// The conversations whose headers can be read and that the list of conversations lacks.
+/// The conversations that have readable headers but are missing from the list of conversations.
 pub(super) fn unlisted(reader: &mut Reader) -> rusqlite::Result<Vec<ConversationId>> {
     let listed: std::collections::HashSet<_> =
         ids(&reader.connection, "", usize::MAX).unwrap_or_default().into_iter().collect();

@@ -5,14 +5,14 @@ use std::{collections::HashMap, ops::ControlFlow, path::Path};
 use rejoin_record::EntryId;
 use rusqlite::Connection;
 
-use super::{During as _, Reader, body::Packer, reading, rows, schema};
+use super::{ErrorContext as _, Reader, body::Packer, reading, rows, schema};
 use crate::{
     error::{StoreError, StoreResult},
     sql,
 };
 
-/// Copies the entries of a file that verify into a new one. `seq`, ids and hashes stay. Entries whose parent is missing refer to it by its
-/// id.
+/// Copies the entries of a file that can be verified into a new one. `seq`, ids and hashes stay the same. Entries whose parent is
+/// missing still name it by its id.
 pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
     let new = schema::open_new(to)?;
     let mut packer = Packer::new().map_err(StoreError::io("setting up compression"))?;
@@ -45,7 +45,7 @@ pub(super) fn rebuild(from: &Path, to: &Path) -> StoreResult<()> {
             }
         }
         transaction.commit()?;
-        // Everything has to be in the one file: it is about to be renamed.
+        // Move everything into the file itself, because only the file is renamed.
         sql::empty_log(&new).map(drop)
     };
     write().during("copying what was found")

@@ -37,7 +37,7 @@ const COLUMNS: [&str; 14] = [
     "conversation",
 ];
 
-/// The columns, as a file with this version of the schema has them.
+/// The columns that a file with this schema version has.
 pub(super) fn columns_of(schema: i64) -> String {
     let column = |name: &&str| match *name {
         "before" if schema < BEFORE => String::from("NULL AS before"),
@@ -46,8 +46,8 @@ pub(super) fn columns_of(schema: i64) -> String {
     COLUMNS.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// The query for the rows of a conversation, which finds them by the index and reads them from the table, so that the two can be compared.
-/// The last column is the `seq` in the index.
+/// The query for the rows of a conversation. It finds them by the index and reads them from the table, so that the two can be
+/// compared. The last column is the `seq` in the index.
 pub(super) fn in_order(columns: &str) -> String {
     format!(
         "SELECT {columns}, place.seq FROM entry AS place INDEXED BY entry_place CROSS JOIN entry ON entry.key = place.key \
@@ -55,19 +55,19 @@ pub(super) fn in_order(columns: &str) -> String {
     )
 }
 
-/// Whether a row is the one that the index says it is.
+/// Whether a row agrees with the index entry that led to it.
 pub(super) fn is_in_place(row: &Row<'_>, conversation: i64) -> rusqlite::Result<bool> {
     Ok(row.get::<_, i64>(13)? == conversation && row.get::<_, i64>(0)? == row.get::<_, i64>(14)?)
 }
 
-/// The first schema with the column `before`.
+/// The first schema version with the column `before`.
 const BEFORE: i64 = 3;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Parent {
-    /// Its `seq`, if it is in the store.
+    /// Its `seq`; `None` if it is not in the store.
     pub(super) seq: Option<u64>,
-    /// Its hash, if it is known.
+    /// Its hash; `None` if it is not known.
     pub(super) hash: Option<Hash>,
 }
 
@@ -110,7 +110,7 @@ pub(super) fn insert(
             envelope.timestamp.as_microsecond(),
             envelope.kind.as_str(),
             envelope.source_time.as_ref().map(Text::as_str),
-            // Only for erased entries: otherwise it follows from the body.
+            // Stored for erased entries only; otherwise it is computed from the body.
             entry.content().is_none().then(|| *entry.inner().as_bytes()),
             entry.hash().as_bytes(),
             entry.content().map(|content| content.salt.0),
@@ -129,12 +129,12 @@ pub(super) fn insert(
 #[derive(Default)]
 pub(super) struct Parents {
     known: HashMap<u64, (EntryId, Hash)>,
-    /// Whether what a row says about its parent is enough. The hash of the entry proves it.
+    /// Whether the row's own data about its parent is trusted. The hash of the entry then verifies it.
     trust_rows: bool,
 }
 
 impl Parents {
-    /// For reading single rows, where the parents are not read.
+    /// For single rows, whose parents are not read.
     pub(super) fn as_rows_say() -> Self {
         Self { trust_rows: true, ..Self::default() }
     }
@@ -256,7 +256,7 @@ fn columns(
     Ok(UnverifiedRow { envelope, candidates, inner, hash, content, spelling })
 }
 
-/// The columns of a row that is no entry, one per line, as far as they can be read.
+/// The readable columns of a row that is not an entry, one per line.
 fn raw_row(row: &Row<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, name) in COLUMNS.iter().enumerate() {

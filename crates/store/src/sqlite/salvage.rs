@@ -1,8 +1,8 @@
 //! Rescues a damaged file.
 //!
-//! Any read may meet a damaged page. A reader then continues in a copy with every row that can be found without the damaged pages
-//! (`carve.rs`). A writer repairs the file first: the file is copied aside, and what was found replaces its content, in one transaction.
-//! Nothing else is written to a file that is known to be damaged.
+//! Any read may find a damaged page. A reader then continues in a copy with every row that can be found without the damaged pages
+//! (`carve.rs`). A writer repairs the file first: it copies the file aside and replaces the file's content by the rescued rows, in
+//! one transaction. No other write goes to a file that is known to be damaged.
 
 use std::{
     collections::hash_map::RandomState,
@@ -18,10 +18,10 @@ use rusqlite::{
     config::DbConfig,
 };
 
-use super::{During as _, Inner, carve, lock, opening, rebuild, schema};
+use super::{ErrorContext as _, Inner, carve, lock, opening, rebuild, schema};
 use crate::{backend::*, sql};
 
-/// A copy of what can be found in a damaged file. Dropping it removes the copy.
+/// A copy of the rows that can be found in a damaged file. Dropping it removes the copy.
 pub(super) struct Salvage {
     #[allow(dead_code, reason = "what counts is that it goes with the copy")]
     folder: Private,
@@ -29,7 +29,7 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
-    /// Copies everything that can be found in a file. Fails with `nothing` if there is no entry.
+    /// Copies all rows that can be found in a file. Fails with `nothing` if there is no entry.
     pub(super) fn of(path: &Path, nothing: &StoreError) -> StoreResult<Self> {
         let folder = Private::beside(path)?;
         let file = folder.path.join("found.db");
@@ -44,11 +44,11 @@ impl Salvage {
     }
 }
 
-/// How often an open store is rescued: a second time for a page that was damaged meanwhile.
+/// How often an open store is rescued: once more for a page that is damaged later.
 const RESCUES: u8 = 2;
 
 impl Inner {
-    /// Repairs the file, or makes a copy to read. Returns whether it is worth trying again.
+    /// Repairs the file, or makes a copy for reading. Returns whether the failed operation is worth repeating.
     pub(super) fn rescue(&self, why: &StoreError) -> bool {
         let mut times = lock(&self.rescues);
         if *times >= RESCUES || lock(&self.salvage).is_some() {
@@ -89,7 +89,7 @@ impl Inner {
         done
     }
 
-    /// Fails if only a copy is read, so that nothing is written.
+    /// Fails if only a copy is being read, so that nothing is written.
     pub(super) fn is_not_salvaged(&self) -> StoreResult<()> {
         if lock(&self.salvage).is_none() {
             return Ok(());
@@ -98,13 +98,13 @@ impl Inner {
     }
 }
 
-/// The damage of a file that is only read.
+/// The damage to report for a file that is only read.
 pub(super) fn found_in(why: &StoreError) -> Damage {
     let why = cause(why);
     damage(format!("the file is damaged ({why}); showing what can still be read"))
 }
 
-/// What is wrong with a file, without the place.
+/// The cause in an error about a file, without the place.
 fn cause(why: &StoreError) -> String {
     match why {
         StoreError::Damaged { why, .. } => why.clone(),
@@ -116,7 +116,7 @@ pub(super) fn damage(why: String) -> Damage {
     Damage::at(StoragePlace::Store, why, Vec::new())
 }
 
-/// Whether the database finds nothing wrong with a file.
+/// Whether the database finds a file sound.
 pub(super) fn is_sound(connection: &Connection) -> StoreResult<bool> {
     let said = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
     match said {
@@ -125,15 +125,15 @@ pub(super) fn is_sound(connection: &Connection) -> StoreResult<bool> {
     }
 }
 
-/// How long to wait for another process that repairs or writes.
+/// How long to wait for another process that repairs or writes the file.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Repairs a damaged file, and returns what was wrong; none if another process was quicker.
+/// Repairs a damaged file, and returns its damage; `None` if another process repaired it first.
 pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResult<Option<Damage>> {
     let failed = || StoreError::io(format!("mending {}", path.display()));
     let one = files::open_to_append(&files::with_end(path, ".mending"), true).map_err(failed())?;
     files::lock(&one).map_err(failed())?;
-    // The database discards the log of an empty file when it opens it, so everything is searched before that.
+    // The database discards the log of an empty file when it opens it, so rescue the rows before that.
     let emptied = opening::is_empty(path);
     let early = if emptied { Some((Salvage::of(path, why)?, set_aside(path, asides)?)) } else { None };
     if !emptied
@@ -146,12 +146,12 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResul
     }
     let folder = Private::beside(path)?;
     let mended = folder.path.join("mended.db");
-    // The file is locked first, so that it cannot change while it is read.
+    // Lock the file first, so that it cannot change while it is read.
     drop(schema::open_to_write(&mended)?);
     let open = |path: &Path| Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
     let from = open(&mended).during("mending the store")?;
     let mut to = open(path).during("mending the store")?;
-    // Whatever the file says of itself is overwritten.
+    // Overwrite the file whatever its header says.
     to.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true).during("mending the store")?;
     schema::empties_log(&to, false)?;
     let copying = Backup::new(&from, &mut to).during("mending the store")?;
@@ -174,7 +174,7 @@ pub(super) fn mend(path: &Path, asides: &Asides, why: &StoreError) -> StoreResul
     Ok(Some(damage(what)))
 }
 
-/// Copies a damaged file and its log, and returns the path of the copy.
+/// Copies a damaged file and its log aside, and returns the path of the copy.
 fn set_aside(path: &Path, asides: &Asides) -> StoreResult<PathBuf> {
     let log = log_of(path);
     let kept_log = if log.exists() { Some(asides.keep_file("log", &log)?) } else { None };
@@ -182,7 +182,7 @@ fn set_aside(path: &Path, asides: &Asides) -> StoreResult<PathBuf> {
     Ok(if opening::is_empty(path) { kept_log.unwrap_or(kept) } else { kept })
 }
 
-/// Copies pages, or only locks what they are copied to.
+/// Copies pages, or, with 0 pages, only locks the target.
 fn step(copying: &Backup<'_, '_>, pages: i32) -> StoreResult<()> {
     let begun = Instant::now();
     loop {
@@ -199,10 +199,10 @@ fn step(copying: &Backup<'_, '_>, pages: i32) -> StoreResult<()> {
     }
 }
 
-/// A folder that only this process uses, under a name that cannot be guessed. Dropping it removes the folder.
+/// A folder with an unguessable name that only this process uses. Dropping it removes the folder.
 pub(super) struct Private {
     pub(super) path: PathBuf,
-    /// Locked while the folder is in use, so that the folder of a killed process can be recognised.
+    /// Locked while the folder is in use, so that a folder left by a killed process can be recognised.
     used: File,
 }
 
@@ -210,7 +210,7 @@ pub(super) struct Private {
 const PRIVATE: &str = ".salvage-";
 
 impl Private {
-    /// Creates one beside a file or, if that is not possible, in the system's temporary folder.
+    /// Creates one next to a file or, if that is not possible, in the system's temporary folder.
     pub(super) fn beside(path: &Path) -> StoreResult<Self> {
         sweep(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -236,7 +236,7 @@ impl Drop for Private {
     }
 }
 
-/// Removes the folders of killed processes beside a file.
+/// Removes the folders that killed processes left next to a file.
 pub(super) fn sweep(path: &Path) {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let beginning = format!("{name}{PRIVATE}");

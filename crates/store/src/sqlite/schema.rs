@@ -8,43 +8,43 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
-use super::During as _;
+use super::ErrorContext as _;
 use crate::{
     error::{StoreError, StoreResult},
     files, sql,
 };
 
-/// What each version of the schema adds. Each can be run twice.
+/// The migration to each version of the schema. Each can safely run twice.
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001-record.sql"),
     include_str!("migrations/0002-blobs.sql"),
     include_str!("migrations/0003-before.sql"),
 ];
 
-/// Marks the file as ours: `rejo`.
+/// Marks the file as rejoin's: `rejo` in ASCII.
 const APPLICATION: i32 = 0x72_65_6a_6f;
 
-/// The size of pages. It wastes little with messages of a few kilobytes, and pages are still quick to write.
+/// The size of pages, in bytes. It wastes little space with messages of a few kilobytes, and pages are still quick to write.
 pub(super) const PAGE_BYTES: usize = 8192;
 
-/// How long another process may hold the file before that is an error.
+/// How long to wait while another process holds the file, before that is an error.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a file was opened.
-pub(super) enum Opened {
+pub(super) enum OpenedConnection {
     /// It can be written.
     Writable(Connection),
     /// It can only be read, for this reason.
     Readable(Connection, String),
 }
 
-/// The newest schema that is known here.
+/// The newest schema that this version knows.
 pub(super) fn newest() -> i64 {
     MIGRATIONS.len() as i64
 }
 
-/// Opens a file to be written, creates it if it does not exist, and brings its schema up to date.
-pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
+/// Opens a file for writing, creates it if it does not exist, and migrates its schema.
+pub(super) fn open_to_write(path: &Path) -> StoreResult<OpenedConnection> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         files::make_folder(folder)?;
     }
@@ -56,32 +56,34 @@ pub(super) fn open_to_write(path: &Path) -> StoreResult<Opened> {
         Err(_) => return open_to_read(path),
     };
     match prepare(&connection, path) {
-        Ok(()) => Ok(Opened::Writable(connection)),
+        Ok(()) => Ok(OpenedConnection::Writable(connection)),
         Err(why) if why.is_unwritable() => {
             drop(connection);
             open_to_read(path)
         }
         Err(StoreError::TooNew { found, known }) => {
             let why = StoreError::TooNew { found, known }.to_string();
-            Ok(Opened::Readable(connection, why))
+            Ok(OpenedConnection::Readable(connection, why))
         }
         Err(why) => Err(why),
     }
 }
 
-/// Creates a store and opens it, for a copy.
+/// Creates and opens a store that will hold a copy.
 pub(super) fn open_new(path: &Path) -> StoreResult<Connection> {
     match open_to_write(path)? {
-        Opened::Writable(connection) => Ok(connection),
-        Opened::Readable(..) => Err(StoreError::ReadOnly(format!("{} cannot be written", path.display()))),
+        OpenedConnection::Writable(connection) => Ok(connection),
+        OpenedConnection::Readable(..) => {
+            Err(StoreError::ReadOnly(format!("{} cannot be written", path.display())))
+        }
     }
 }
 
-/// Creates a store under another name, and renames it when it is complete.
+/// Creates a store under a temporary name, and renames it once it is complete.
 fn make(path: &Path) -> StoreResult<()> {
     let part = files::with_end(path, ".making");
     let failed = || StoreError::io(format!("making {}", path.display()));
-    // The process that makes a store holds this file. A second process waits for it, and a killed one holds nothing.
+    // The process that creates a store holds this lock file. A second process waits for it; a kill releases it.
     let held = loop {
         let file = files::open_to_append(&part, true).map_err(failed())?;
         files::lock(&file).map_err(failed())?;
@@ -112,12 +114,12 @@ fn make(path: &Path) -> StoreResult<()> {
     if made.is_err() {
         let _ = fs::remove_file(&part);
     }
-    // The log was emptied.
+    // The log was emptied, so it can be removed.
     let _ = remove_logs();
     made
 }
 
-pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
+pub(super) fn open_to_read(path: &Path) -> StoreResult<OpenedConnection> {
     let why = String::from("the file or its folder cannot be written");
     // Another process may have left a log that only a writer can recover.
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
@@ -125,16 +127,16 @@ pub(super) fn open_to_read(path: &Path) -> StoreResult<Opened> {
     if let Ok(connection) = connection
         && version(&connection).is_ok()
     {
-        return Ok(Opened::Readable(connection, why));
+        return Ok(OpenedConnection::Readable(connection, why));
     }
-    // If not even the shared memory of the log can be created, no other process writes either.
+    // If not even the shared memory of the log can be created, no other process is writing either.
     let name = format!("file:{}?immutable=1", uri(&files::plain_name(path)?));
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(name, flags).during("opening the store")?;
     settings(&mut connection)?;
     version(&connection)?;
-    Ok(Opened::Readable(connection, why))
+    Ok(OpenedConnection::Readable(connection, why))
 }
 
 fn uri(path: &Path) -> String {
@@ -143,10 +145,10 @@ fn uri(path: &Path) -> String {
     text.replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }
 
-/// Another connection to an open file.
+/// Opens another connection to an open file.
 pub(super) fn reconnect(path: &Path) -> StoreResult<Connection> {
     match open_to_read(path)? {
-        Opened::Writable(connection) | Opened::Readable(connection, _) => Ok(connection),
+        OpenedConnection::Writable(connection) | OpenedConnection::Readable(connection, _) => Ok(connection),
     }
 }
 
@@ -160,10 +162,10 @@ fn connect(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
 
 fn settings(connection: &mut Connection) -> StoreResult<()> {
     be_patient(connection)?;
-    // The file or its log may be damaged. Until it has been checked, it stays as it is.
+    // The file or its log may be damaged. Do not change them until they were checked.
     empties_log(connection, false)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A damaged page is noticed where it is read; nothing in the schema is trusted to call functions.
+    // Detect a damaged page when it is read; trust nothing in the schema to call functions.
     connection
         .execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL;")
         .during("setting up the store")
@@ -180,30 +182,30 @@ pub(super) fn be_patient(connection: &mut Connection) -> StoreResult<()> {
     connection.busy_handler(Some(wait_a_little)).during("setting up the store")
 }
 
-/// About the longest pause between two attempts.
+/// The longest pause between two attempts, about.
 const LONGEST: Duration = Duration::from_micros(900);
 
-/// Waits while another process holds the file: briefly at first, because an append is brief.
+/// Waits while another process holds the file: only briefly at first, because an append is brief.
 fn wait_a_little(times: i32) -> bool {
-    // Never for long: the file is free only for a moment, and a process that misses it has to wait again.
+    // Keep pauses short: the file is free only for a moment, and a process that misses it must wait again.
     let pause = Duration::from_micros(100 * u64::from(times.clamp(1, 8).unsigned_abs()));
     std::thread::sleep(pause);
     LONGEST * times.unsigned_abs() < PATIENCE
 }
 
-/// The version of a file's schema.
+/// The schema version of a file.
 pub(super) fn version(connection: &Connection) -> StoreResult<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0)).during("reading the schema")
 }
 
-/// Whether the tables of a file are a store's.
+/// Whether the tables of a file are those of a store.
 fn is_ours(connection: &Connection) -> StoreResult<bool> {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('conversation', 'entry', 'meta')";
     let ours: i64 = connection.query_row(query, [], |row| row.get(0)).during("reading the schema")?;
     Ok(ours > 0)
 }
 
-/// Brings the schema up to date.
+/// Migrates the schema to the newest version.
 fn prepare(connection: &Connection, path: &Path) -> StoreResult<()> {
     let found = version(connection)?;
     if found == newest() {
@@ -234,7 +236,7 @@ fn prepare(connection: &Connection, path: &Path) -> StoreResult<()> {
     let mut schema = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
         .during("upgrading the store")?;
     schema.set_drop_behavior(rusqlite::DropBehavior::Rollback);
-    // Another process may have been quicker. From here on it cannot.
+    // Another process may have migrated it first. From here on, none can.
     let found = version(&schema)?;
     if found > newest() {
         return Err(StoreError::TooNew { found, known: newest() });
@@ -257,10 +259,11 @@ fn prepare(connection: &Connection, path: &Path) -> StoreResult<()> {
     upgrade().during("upgrading the store")
 }
 
-/// Copies the store beside itself, under a free name that it gets when it is complete. The caller prevents others from writing.
+/// Copies the store next to itself. The copy gets its final, free name when it is complete. The caller keeps other processes from
+/// writing.
 fn back_up(path: &Path) -> StoreResult<()> {
     let name = |end: &str| files::with_end(path, &format!(".backup{end}"));
-    // A killed process may have left one.
+    // A killed process may have left such a file.
     let part = name(".part");
     if part.exists() {
         fs::remove_file(&part).map_err(StoreError::io(format!("removing {}", part.display())))?;
@@ -283,7 +286,7 @@ fn back_up(path: &Path) -> StoreResult<()> {
     copied
 }
 
-/// The copies that were made before upgrades. Incomplete ones are removed.
+/// The backups that were made before migrations. Incomplete ones are removed.
 pub(super) fn backups(path: &Path) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io(format!("looking for backups of {}", path.display()));
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(Vec::new()) };

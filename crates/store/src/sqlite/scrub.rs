@@ -1,10 +1,11 @@
 //! Removes erased or deleted content from every file of the store.
 //!
-//! The database leaves copies of rows in pages when it moves them, which overwriting a row does not reach. So the whole file is rewritten,
-//! in place and in one transaction, and its log is emptied. Copies in other files are removed, too: damage that was set aside, the words in
-//! the index, and the content in backups.
+//! When the database moves rows, it leaves copies of them in pages, which overwriting the row does not reach. So the whole file is
+//! rewritten, in place and in one transaction, and its log is emptied. Copies in other files are removed, too: damage that was set
+//! aside, words in the index, and content in backups.
 //!
-//! The transaction that removes the rows also records this plan. After a kill, the next process that opens the store finishes it.
+//! The transaction that removes the rows also records this plan. After a kill, the next process that opens the store finishes the
+//! plan.
 
 use std::{
     fs, io,
@@ -18,9 +19,9 @@ use jiff::Timestamp;
 use rejoin_record::{ConversationId, EntryId, Hash};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{During as _, Inner, erase, feed, lock, opening, reading, salvage, schema};
+use super::{ErrorContext as _, Inner, erase, feed, lock, opening, reading, salvage, schema};
 use crate::{
-    aside::Sought,
+    aside::ErasedContent,
     error::{StoreError, StoreResult},
     files,
     index::Feed as _,
@@ -31,9 +32,9 @@ use crate::{
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// Of the content of an entry; its hash stays.
+    /// The content of an entry; its hash stays.
     Content { conversation: ConversationId, entry: EntryId, inner: Hash },
-    /// Of a conversation.
+    /// A whole conversation.
     Conversation(ConversationId),
 }
 
@@ -67,7 +68,7 @@ impl Removal {
 
 /// The content of an entry that is about to be erased.
 pub(super) struct EntryContent {
-    sought: Sought,
+    sought: ErasedContent,
     inner: Hash,
     since: Timestamp,
 }
@@ -78,7 +79,7 @@ impl EntryContent {
     }
 }
 
-/// The contents of the entries to be erased, and the ids that do not exist. Entries that were erased before have no content.
+/// The contents of the entries to erase, and the ids that do not exist. Entries that are already erased have no content.
 pub(super) fn contents(
     inner: &Inner,
     conversation: ConversationId,
@@ -92,7 +93,7 @@ pub(super) fn contents(
         {
             missing.remove(place);
             if let Some(body) = entry.body() {
-                let sought = Sought { entry: entry.id(), body: body.clone() };
+                let sought = ErasedContent { entry: entry.id(), body: body.clone() };
                 found.push(EntryContent { sought, inner: entry.inner(), since: entry.envelope().timestamp });
             }
         }
@@ -101,7 +102,7 @@ pub(super) fn contents(
     Ok((found, missing))
 }
 
-/// The files beside the store that hold some of the content to be erased.
+/// The files next to the store that contain some of the content to erase.
 pub(super) fn files_holding(
     inner: &Inner,
     conversation: ConversationId,
@@ -116,7 +117,7 @@ pub(super) fn files_holding(
     Ok(files)
 }
 
-/// The files beside the store that hold content of a conversation.
+/// The files next to the store that contain content of a conversation.
 pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResult<Vec<PathBuf>> {
     let failed = || StoreError::io("looking through what was set aside");
     let mut files = inner.asides.of(&conversation.to_string()).map_err(failed())?;
@@ -131,7 +132,7 @@ pub(super) fn files_of(inner: &Inner, conversation: ConversationId) -> StoreResu
     Ok(files)
 }
 
-/// Copies of whole damaged files that are newer than what is removed, and may hold it.
+/// Copies of whole damaged files that are newer than the removed content and may contain it.
 fn copies_since(inner: &Inner, since: Timestamp) -> io::Result<Vec<PathBuf>> {
     let mut copies = inner.asides.of("store")?;
     copies.extend(inner.asides.of("log")?);
@@ -179,7 +180,7 @@ pub(super) fn finish_if_left(inner: &Inner) {
     if !matches!(left, Some(Ok(plan)) if !plan.is_empty()) {
         return;
     }
-    // Another process may be working on it now.
+    // Another process may be finishing it now.
     let Ok(one) = files::open_to_append(&files::with_end(&inner.path, ".mending"), true) else { return };
     if one.try_lock().is_err() {
         return;
@@ -221,7 +222,7 @@ fn carry_out(inner: &Inner) -> StoreResult<()> {
     for backup in schema::backups(&inner.path)? {
         scrub_backup(&backup, &removals)?;
     }
-    // It may hold words of the removed content, and deleting rows would leave some of them in the file.
+    // The index may contain words of the removed content, and deleting its rows would leave some of them in its file.
     if let Err(why) = inner.index.wipe(inner).and_then(|()| inner.index.catch_up(inner)) {
         tracing::debug!("the index does not follow: {why}");
         inner.index.discard(inner);
@@ -229,19 +230,20 @@ fn carry_out(inner: &Inner) -> StoreResult<()> {
     rewrite(inner)?;
     let mut writer = lock(&inner.writer);
     let pen = inner.take_up(&mut writer)?;
-    // Another process may have removed more meanwhile.
+    // Another process may have added removals meanwhile; keep those.
     pen.connection
         .execute("UPDATE meta SET value = substr(value, length(?1) + 1) WHERE name = 'scrub'", [&plan])
         .map(drop)
         .during("removing what was said")?;
-    // Note the seal, or the next process that opens the file would have to check all of it.
+    // Record the seal, or the next process that opens the file would have to check all of it.
     pen.empty_log()?;
     drop(writer);
     feed::put_seal_in(&inner.path(), &opening::seal(&inner.path));
     Ok(())
 }
 
-/// Removes content from a backup. A backup that cannot be changed is deleted, so that erased content does not come back with it.
+/// Removes content from a backup. A backup that cannot be changed is deleted, so that restoring it cannot bring erased content
+/// back.
 fn scrub_backup(path: &Path, removals: &[Removal]) -> StoreResult<()> {
     let work = || -> StoreResult<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -270,20 +272,20 @@ fn scrub_backup(path: &Path, removals: &[Removal]) -> StoreResult<()> {
     Ok(())
 }
 
-/// A store of at most this size is rewritten without a temporary file.
+/// The largest store, in bytes, that is rewritten without a temporary file.
 const IN_MEMORY: u64 = 256 * 1024 * 1024;
 
 /// How often progress is reported.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Rewrites the file, so that it holds nothing but what is in its rows.
+/// Rewrites the file, so that it contains only its current rows.
 fn rewrite(inner: &Inner) -> StoreResult<()> {
     let mut writer = lock(&inner.writer);
     let pen = inner.take_up(&mut writer)?;
     let total = inner.bytes();
     let place = if total <= IN_MEMORY { "MEMORY" } else { "FILE" };
     pen.connection.execute_batch(&format!("PRAGMA temp_store = {place}")).during("rewriting the file")?;
-    // If it fails, the log contains frames that belong to no transaction.
+    // If this fails, the log contains frames that belong to no transaction.
     pen.failed = true;
     let hook = lock(&inner.progress).clone();
     let done = AtomicBool::new(false);
@@ -291,7 +293,7 @@ fn rewrite(inner: &Inner) -> StoreResult<()> {
         if let Some(hook) = hook {
             let done = &done;
             scope.spawn(move || {
-                // Every page goes through the log, so its length shows the progress.
+                // Every page goes through the log, so the length of the log shows the progress.
                 let log = salvage::log_of(&inner.path);
                 while !done.load(Ordering::Acquire) {
                     let written = fs::metadata(&log).map_or(0, |metadata| metadata.len());

@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rusqlite::Connection;
 
-use super::{During as _, Inner, Sqlite, lock, opening, reading, schema::version};
+use super::{ErrorContext as _, Inner, Sqlite, lock, opening, reading, schema::version};
 use crate::{
     digest::Digester,
     error::{StoreError, StoreResult},
@@ -59,7 +59,7 @@ pub(super) fn verify(
             })
         });
         if let Some(read) = listing.as_mut().and_then(|listing| listing.read.get_mut(&id)) {
-            // If it was deleted a moment ago, its state does not matter.
+            // If the conversation was deleted a moment ago, its state does not matter.
             let _ = read.settle(|newest| scan::entries(newest, |each| store.read(id, 0, each)));
         }
         match verified {
@@ -70,7 +70,7 @@ pub(super) fn verify(
         }
     }
     structure(&inner.reader()?.connection, each)?;
-    // Damage that was met on the way.
+    // Also report damage that was found on the way.
     lock(&inner.damage).iter().skip(known.len()).for_each(|damage| each(of_store(damage)));
     if lock(&inner.salvage).is_some()
         && let Ok(index) = glance(&opening::index_of(&inner.path))
@@ -89,7 +89,7 @@ pub(super) fn verify(
     Ok(all)
 }
 
-/// The list of conversations, and summaries of what is read, to compare them.
+/// The list of conversations, with summaries of the entries that were read, to compare them.
 struct Listing {
     listed: HashMap<ConversationId, Summary>,
     read: HashMap<ConversationId, Tally>,
@@ -98,7 +98,7 @@ struct Listing {
 }
 
 impl Listing {
-    /// None if there is no usable index: then lists come from the record itself.
+    /// `None` if there is no usable index; lists then come from the record itself.
     fn of(inner: &Inner) -> StoreResult<Option<Self>> {
         if !inner.index.exists(inner) {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Listing {
         }
     }
 
-    /// Adds an item that was read, up to the newest entry in the list: others may append meanwhile.
+    /// Adds an item that was read, up to the newest entry in the list, because other processes may append meanwhile.
     fn take(&mut self, id: ConversationId, item: &StoredItem, digester: Digester) {
         let read = self.read.entry(id).or_insert_with(|| Tally::new(id, digester));
         let last = self.listed.get(&id).and_then(|listed| listed.tail).map(|tail| tail.seq);
@@ -149,7 +149,7 @@ impl Listing {
                     is_stale = true;
                     String::from("the list differs from the record; it is rebuilt")
                 }
-                // It may be newer than the list of conversations.
+                // The conversation may be newer than the list.
                 None if inner.ends_of(*id)?.is_some() => continue,
                 None => String::from("it is listed, and not in the record"),
             };
@@ -159,7 +159,7 @@ impl Listing {
             is_stale = true;
             found.push(problem(None, "the list lacks conversations; it is rebuilt"));
         }
-        // If something was removed meanwhile, there is nothing to compare.
+        // If entries were removed meanwhile, the two cannot be compared.
         if now(inner)? != self.as_of {
             return Ok(Vec::new());
         }
@@ -175,7 +175,7 @@ fn now(inner: &Inner) -> StoreResult<(i64, u64)> {
     Ok((inner.removed()?, inner.opening.load(Ordering::Acquire)))
 }
 
-/// The first schema with a table for large strings.
+/// The first schema version with a table for large strings.
 const BLOBS: i64 = 2;
 
 fn problem(conversation: Option<ConversationId>, what: impl Into<String>) -> Problem {
@@ -186,7 +186,7 @@ fn of_store(damage: &Damage) -> Problem {
     Problem { torn: damage.torn, ..problem(None, damage.why.clone()) }
 }
 
-/// Checks the pages, as the database does, and finds rows that belong to nothing.
+/// Runs the database's own check of the pages, and finds rows that belong to nothing.
 fn structure(connection: &Connection, each: EachProblem<'_>) -> StoreResult<()> {
     let mut statement = connection.prepare("PRAGMA integrity_check(20)").during("checking the file")?;
     let mut rows = statement.query([]).during("checking the file")?;
@@ -205,7 +205,7 @@ fn structure(connection: &Connection, each: EachProblem<'_>) -> StoreResult<()> 
             }
         }
     }
-    // A store of an older version that is only read has no table of large strings yet.
+    // A store of an older version that is only read has no table for large strings yet.
     let blobs = version(connection).is_ok_and(|schema| schema >= BLOBS);
     for (query, (noun, [one, many], rest), is_there) in [
         (

@@ -1,7 +1,8 @@
 //! Checks the write-ahead log of a killed process before the database recovers it.
 //!
-//! The database reads the log up to the first frame with a wrong checksum, and ignores the rest. That is right for an append that was never
-//! finished, and wrong for one that was acknowledged and damaged later. So the ignored part is detected here, and can be copied first.
+//! The database reads the log up to the first frame with a wrong checksum, and ignores the rest. That is right for an append that
+//! was never finished, but wrong for one that was acknowledged and damaged later. So the ignored part is detected here, and can be
+//! copied first.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -17,19 +18,19 @@ pub(super) struct Lost {
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
-/// Checks a log. None if there is none, or nothing would be ignored.
+/// Checks a log. `None` if there is no log, or nothing in it would be ignored.
 pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
     let bytes = read(log)?;
     let mut lost: Option<Lost> = None;
     let is_log = each_frame(&bytes, &mut |number, frame, state| {
         if state != Frame::Sound {
             let first = lost.get_or_insert(Lost { frame: number, commits: 0 });
-            // A frame with damaged salts is between others of the same round.
+            // A frame with damaged salts lies between others of the same round.
             first.commits += u64::from(state == Frame::Forgotten && word(frame, 4) != 0);
         }
     });
     if !is_log {
-        // All of it would be ignored.
+        // The database would ignore all of it.
         let is_filled = bytes.len() >= HEADER && bytes.iter().any(|byte| *byte != 0);
         return Ok(is_filled.then_some(Lost { frame: 1, commits: 1 }));
     }
@@ -38,14 +39,14 @@ pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
 
 /// The newest pages that are committed in a log.
 #[derive(Default)]
-pub(super) struct Logged {
+pub(super) struct CommittedPages {
     pub(super) pages: HashMap<u32, Vec<u8>>,
-    /// How many pages the database has after the last commit; none if there is none.
+    /// How many pages the database has after the last commit; `None` if there is no commit.
     pub(super) size: Option<u32>,
 }
 
-pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<Logged> {
-    let (mut committed, mut open) = (Logged::default(), HashMap::new());
+pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<CommittedPages> {
+    let (mut committed, mut open) = (CommittedPages::default(), HashMap::new());
     each_frame(&read(log)?, &mut |_, frame, state| {
         if state == Frame::Sound && frame.len() == FRAME_HEADER + page_bytes {
             open.insert(word(frame, 0), frame[FRAME_HEADER..].to_vec());
@@ -58,7 +59,7 @@ pub(super) fn logged(log: &Path, page_bytes: usize) -> io::Result<Logged> {
     Ok(committed)
 }
 
-/// The bytes of a log; none if it does not exist.
+/// The bytes of a log; `None` if it does not exist.
 fn read(log: &Path) -> io::Result<Vec<u8>> {
     match fs::read(log) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -69,15 +70,15 @@ fn read(log: &Path) -> io::Result<Vec<u8>> {
 /// How the database treats a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Frame {
-    /// It is read.
+    /// It reads the frame.
     Sound,
-    /// It belongs to this round, and is ignored because it or an earlier one is damaged.
+    /// It ignores the frame, which belongs to this round, because it or an earlier one is damaged.
     Forgotten,
-    /// It is after the end of the log, from an earlier round.
+    /// It ignores the frame, which is after the end of the log, from an earlier round.
     Old,
 }
 
-/// Hands out the frames of a log, numbered from 1. Returns false if the header is not that of a log.
+/// Passes the frames of a log, numbered from 1, to `each`. Returns false if the header is not that of a log.
 fn each_frame(bytes: &[u8], each: &mut dyn FnMut(u64, &[u8], Frame)) -> bool {
     let Some(header) = bytes.get(..HEADER) else { return false };
     let (magic, page) = (word(header, 0), word(header, 8) as usize);
@@ -108,7 +109,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The log's own checksum over a multiple of eight bytes.
+/// The log's own checksum, over a multiple of eight bytes.
 fn checksum((mut a, mut b): (u32, u32), bytes: &[u8], big_end: bool) -> (u32, u32) {
     for pair in bytes.chunks_exact(8) {
         let word = |at: usize| {

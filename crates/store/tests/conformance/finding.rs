@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// S3-21, S3-48, S3-50, B41: a conversation is listed from its creation on, the one that was last said something in first, with
-/// provider, model and the time of what was last said.
+/// S3-21, S3-48, S3-50, B41: a conversation is listed from its creation on, the most recently used one first, with provider, model
+/// and the time of the newest message.
 #[test]
 fn conversations_are_listed_newest_first() {
     in_every_store(|home, store| {
@@ -20,7 +20,7 @@ fn conversations_are_listed_newest_first() {
             assert_eq!(summary.about.model.as_deref(), Some("tiny"), "{}", home.name);
             assert_eq!((summary.state, summary.messages, summary.entries), (SessionState::Empty, 0, 1));
         }
-        // Something is said in the oldest one, later than anything else.
+        // The oldest one gets a message, later than all others.
         let (talk, entries) = &mut talks[0];
         for _ in 0..9000 {
             talk.stamp();
@@ -59,12 +59,12 @@ fn an_empty_store_lists_nothing() {
     });
 }
 
-/// S3-48: pages of the list are the list, whatever their size.
+/// S3-48: the pages of any size together are the list.
 #[test]
 fn pages_are_the_list() {
     in_every_store(|home, store| {
         for number in 1..=11 {
-            // Some of the same age: then ids decide.
+            // Some have equal times; then ids decide.
             let (mut talk, mut entries) = Talk::of(number, 0);
             if number % 3 == 0 {
                 let header = Talk::new(number - 1).header();
@@ -101,7 +101,7 @@ fn pages_are_the_list() {
     });
 }
 
-/// The state, the title and the open calls of a conversation follow what is said in it.
+/// The state, the title and the open calls of a conversation follow its messages.
 #[test]
 fn a_summary_follows_the_conversation() {
     in_every_home(|home| {

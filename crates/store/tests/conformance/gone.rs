@@ -1,8 +1,8 @@
-//! What was erased or deleted is in no file any more: generated histories, and a search through every byte after each removal.
+//! Erased or deleted text is in no file any more: generated histories, and a search through every byte after each removal.
 //!
-//! Each text is made of words that occur nowhere else. A store may keep a text compressed, so the words are random letters, which
-//! LZ4 leaves as they are; of long strings, the compressed bytes themselves are looked up before the removal (`kept_bytes`) and
-//! searched for after it.
+//! Each text consists of words that occur nowhere else. A store may compress a text, so the words are random letters, which LZ4
+//! leaves unchanged; for long strings, the compressed bytes themselves are recorded before the removal (`kept_bytes`) and searched
+//! for after it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -116,7 +116,7 @@ fn kept_bytes(home: &Home, conversation: ConversationId, entry: EntryId) -> Vec<
     rows.map(|row: rusqlite::Result<Vec<u8>>| row.unwrap()).collect()
 }
 
-/// A conversation and what is in it.
+/// A conversation and its texts.
 struct Kept {
     talk: Talk,
     entries: Vec<Entry>,
@@ -124,14 +124,14 @@ struct Kept {
     texts: BTreeMap<EntryId, String>,
 }
 
-/// A store with a history that goes on by chance.
+/// A store with a history that grows at random.
 struct World<'h> {
     home: &'h Home,
     store: Option<Box<dyn Store>>,
     dice: Dice,
     kept: Vec<Kept>,
     content: Content,
-    /// Texts that others said before.
+    /// Texts of earlier messages.
     said: Vec<String>,
     /// Entries of which a copy was set aside.
     set_aside: Vec<(ConversationId, EntryId)>,
@@ -157,7 +157,7 @@ impl<'h> World<'h> {
         self.store.as_deref().unwrap()
     }
 
-    /// The history goes on by one step. Gives what was removed, if something was.
+    /// Performs one step. Returns the removed text, if the step removed any.
     fn step(&mut self) -> Option<String> {
         let some = !self.kept.is_empty();
         match self.dice.below(24) {
@@ -330,7 +330,7 @@ impl<'h> World<'h> {
         Some(format!("deleting {}", kept.talk.id))
     }
 
-    /// What the others hold is still there, and sound.
+    /// The content of the other conversations is still there and sound.
     fn others_are_whole(&self) -> Result<(), String> {
         for kept in &self.kept {
             let (found, damage) = read(self.store(), kept.talk.id, 0);
@@ -343,8 +343,8 @@ impl<'h> World<'h> {
     }
 }
 
-/// Erasing and deleting: after each, no byte of content that no conversation holds is in any file, while the store is open and
-/// after it was closed; what others hold is still there.
+/// After each erasure and deletion, no byte of content that no conversation holds is in any file, while the store is open and after
+/// it was closed; other conversations keep their content.
 #[test]
 fn what_was_removed_is_in_no_file() {
     let failures = std::cell::RefCell::new(Vec::new());
@@ -440,7 +440,7 @@ fn several_conversations_go_at_once() {
     });
 }
 
-/// A store in the first schema, which gets a copy beside it when it is upgraded.
+/// A store in the first schema, of which a backup is made when it is upgraded.
 fn with_a_backup(home: &Home) -> (Talk, Vec<Entry>, String) {
     let Location::Sqlite(path) = &home.location else { panic!("only SQLite has schemas") };
     let mut dice = Dice(11);
@@ -489,7 +489,7 @@ fn remove(store: &dyn Store, talk: &mut Talk, entries: &[Entry], delete: bool) {
     }
 }
 
-/// A store that was damaged and mended keeps a copy of the damaged file. What is erased later goes from that too.
+/// A store that was damaged and mended keeps a copy of the damaged file. Text that is erased later is removed from that copy, too.
 #[test]
 fn what_was_removed_is_not_in_what_was_set_aside() {
     in_every_home_on_disk(|home| {

@@ -1,13 +1,13 @@
-//! What is kept as it was, what is gone for good, and what another program changed.
+//! Content that stays unchanged, content that is removed permanently, and content that another program changed.
 
 use std::{ops::ControlFlow, path::PathBuf};
 
 use rejoin_record::EntryId;
-use rejoin_store::{Selected, StoredItem};
+use rejoin_store::{Selection, StoredItem};
 
 use super::*;
 
-/// Erasing removes content for good, leaves an entry that verifies, and is an entry itself.
+/// Erasing removes content permanently, leaves an entry that verifies, and is itself an entry.
 #[test]
 fn erased_content_is_gone() {
     in_every_home(|home| {
@@ -61,7 +61,7 @@ fn a_part_by_its_places() {
                 }
                 ControlFlow::Continue(())
             };
-            store.read_part(talk.id, Selected { earlier, from }, &mut take).unwrap();
+            store.read_part(talk.id, Selection { earlier, from }, &mut take).unwrap();
             (found, damage)
         };
         let parts: [(&[u64], u64); 5] =
@@ -127,7 +127,7 @@ fn deleted_is_gone() {
         store.settle().unwrap();
         drop(store);
         assert_eq!(home.holding("XYZZYPLUGH"), 0, "{}: in no file", home.name);
-        // The same id can start over.
+        // The same id can be used for a new conversation.
         let store = home.open();
         let (again, entries) = Talk::of(2, 1);
         store.append(again.id, None, &entries).unwrap();
@@ -135,7 +135,7 @@ fn deleted_is_gone() {
     });
 }
 
-/// B29: an entry that another program changed is found and not handed out, and no other entry is lost.
+/// B29: an entry that another program changed is found and not returned, and no other entry is lost.
 #[test]
 fn a_changed_entry_is_found() {
     in_every_home_on_disk(|home| {
@@ -155,7 +155,7 @@ fn a_changed_entry_is_found() {
     });
 }
 
-/// Puts one text in the place of another, in every file.
+/// Replaces one text by another, in every file.
 fn change(home: &Home, from: &str, to: &str) {
     let mut changed = 0;
     for path in home.files() {
@@ -169,7 +169,7 @@ fn change(home: &Home, from: &str, to: &str) {
     assert!(changed > 0, "{}: the content is there to be changed", home.name);
 }
 
-/// The same for the first entry, which follows none.
+/// The same for the first entry, which has no parent.
 #[test]
 fn a_changed_header_is_found() {
     in_every_home_on_disk(|home| {
@@ -194,7 +194,7 @@ fn hash(purpose: &str, fields: &[&[u8]]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Entries of a newer minor version keep what they have beyond ours, and unknown kinds are kept.
+/// Entries of a newer minor version keep their additional fields, and unknown kinds are kept.
 #[test]
 fn what_a_newer_version_wrote_is_kept() {
     in_every_store(|home, store| {
@@ -231,7 +231,7 @@ fn what_a_newer_version_wrote_is_kept() {
     });
 }
 
-/// Whatever was said comes back byte for byte: zeros, escapes, half characters, ten megabytes.
+/// Any text comes back byte for byte: zeros, escapes, half characters, ten megabytes.
 #[test]
 fn any_text_comes_back() {
     in_every_store(|home, store| {
@@ -278,7 +278,7 @@ fn any_text_comes_back() {
     });
 }
 
-/// Only the owner may read what was said.
+/// Only the owner can read the files.
 #[cfg(unix)]
 #[test]
 fn files_are_private() {
@@ -332,7 +332,7 @@ fn drafts_are_kept_beside_the_record() {
     });
 }
 
-/// A store names the files that go with what is erased or deleted, so that a person can be told beforehand.
+/// A store lists the files that erasing or deleting will remove, so that a person can be told beforehand.
 #[test]
 fn the_files_that_go_are_named() {
     in_every_home(|home| {

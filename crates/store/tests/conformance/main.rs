@@ -1,6 +1,6 @@
-//! The one suite that every home of conversations passes: memory, a folder of files, a file, a server.
+//! The one suite that every kind of store passes: memory, a folder of files, a file, a server.
 //!
-//! `in_every_home` is the list of homes. `model.rs` compares each with a plain list of entries under random operations.
+//! `in_every_home` is the list of stores. `model.rs` compares each with a plain list of entries under random operations.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -40,7 +40,7 @@ impl Home {
         rejoin_store::open(&self.location, WRITE).unwrap()
     }
 
-    /// The store as the next process finds it. What is in memory is gone with its process, so it stays as it is.
+    /// Reopens the store as the next process would. A store in memory would be lost, so it stays open.
     fn reopen(&self, store: Box<dyn Store>) -> Box<dyn Store> {
         if self.is_on_disk() {
             drop(store);

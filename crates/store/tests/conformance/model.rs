@@ -1,4 +1,4 @@
-//! Every home against a plain model: lists of entries in memory, under random operations.
+//! Every kind of store against a plain model: lists of entries in memory, under random operations.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use rejoin_store::Summary;
 
 use super::*;
 
-/// Something that is done to a store. Numbers are taken modulo what there is.
+/// An operation on a store. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
     /// Begin a conversation, with this many messages.
@@ -17,7 +17,7 @@ enum Step {
     Append { talk: u8, messages: u8 },
     /// Append under an earlier entry.
     Branch { talk: u8, at: u8 },
-    /// Append once more what was appended last, from one of its entries on.
+    /// Append again what was appended last, from one of its entries on.
     Repeat { talk: u8 },
     /// Append after a tail that is no longer the newest.
     Stale { talk: u8, at: u8 },
@@ -46,11 +46,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What should be in a conversation.
+/// The expected content of a conversation.
 struct Expected {
     talk: Talk,
     entries: Vec<Entry>,
-    /// Where the last batch began.
+    /// The index at which the last batch begins.
     last: usize,
 }
 
@@ -131,7 +131,7 @@ impl Model {
         store
     }
 
-    /// Compares everything that a store says with what it should say.
+    /// Compares everything that a store returns with the expected content.
     fn check(&self, home: &Home, store: &dyn Store) {
         store.settle().unwrap();
         let ids: Vec<ConversationId> = self.talks.keys().copied().collect();
@@ -186,7 +186,7 @@ impl Expected {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S4-24, B50: whatever is done, in whatever order, a store says what a plain list of entries would say.
+    /// S4-24, B50: after any operations in any order, a store returns what a plain list of entries would.
     #[test]
     fn a_store_is_a_list_of_entries(steps in prop::collection::vec(step(), 1..40)) {
         in_every_home(|home| {

@@ -1,4 +1,4 @@
-//! Scopes: whose a conversation is, and handles that see one scope only.
+//! Scopes: the owner of a conversation, and handles that see only one scope.
 
 use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
@@ -8,7 +8,7 @@ use proptest::{
     test_runner::{Config, RngSeed, TestRunner},
 };
 use rejoin_record::{ConversationId, Scope};
-use rejoin_store::{ScopeFilter, Scoped, Selected};
+use rejoin_store::{ScopeFilter, Scoped, Selection};
 
 use super::*;
 
@@ -130,13 +130,13 @@ fn operations() -> usize {
     std::env::var("REJOIN_SCOPE_OPERATIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(2500)
 }
 
-/// What one of the two users does, to a conversation of either.
+/// An operation of one of the two users on a conversation of either.
 #[derive(Debug, Clone, Copy)]
 enum Deed {
     Begin,
     /// Begin a conversation that belongs to the other user.
     BeginForOther,
-    /// Begin a conversation under the id of one that is there.
+    /// Begin a conversation under the id of an existing one.
     BeginAgain,
     Append,
     /// Give the conversation to the other user.
@@ -181,7 +181,7 @@ struct World<'h> {
 }
 
 impl World<'_> {
-    /// Whatever a handle returns must not hold a word of the other user.
+    /// A handle's result must not contain a word of the other user.
     fn private<T: Debug>(&self, user: usize, what: &str, value: T) -> T {
         let shown = format!("{value:?}");
         assert!(
@@ -327,7 +327,7 @@ impl World<'_> {
         assert_eq!(done.is_ok(), is_own, "{}", self.home.name);
         assert_eq!(self.private(user, "read", read).len(), if is_own { one.entries.len() } else { 0 });
         let mut part = Vec::new();
-        let selected = Selected { earlier: &[1], from: 2 };
+        let selected = Selection { earlier: &[1], from: 2 };
         let _ = handle.read_part(id, selected, &mut |item| {
             part.push(item);
             ControlFlow::Continue(())
@@ -351,7 +351,7 @@ impl World<'_> {
         assert_eq!(handle.verify(Some(id), &mut |_| ()).is_ok(), is_own, "{}", self.home.name);
     }
 
-    /// In the end each conversation has what its owner wrote, and nothing else.
+    /// At the end, each conversation has what its owner wrote, and nothing else.
     fn settle_accounts(&self) {
         assert_eq!(self.store.list(&Query::default()).unwrap().total, self.talks.len() as u64);
         for (id, one) in &self.talks {
@@ -371,8 +371,8 @@ impl World<'_> {
     }
 }
 
-/// S4-02: the handles of two users on one store, under random operations on all conversations. Neither reads, writes, finds, locks or removes
-/// anything of the other's, and nothing that it returns holds a word of the other's.
+/// S4-02: the handles of two users on one store, under random operations on all conversations. Neither can read, write, find, lock
+/// or remove anything of the other's, and no result contains a word of the other's.
 #[test]
 fn no_byte_crosses_between_two_users() {
     in_every_home(|home| {

@@ -163,7 +163,7 @@ fn many_writers_to_one_conversation() {
     });
 }
 
-/// B43: conversations that are written at the same time do not get into each other's way.
+/// B43: conversations that are written at the same time do not disturb each other.
 #[test]
 fn many_conversations_at_once() {
     in_every_store(|home, store| {
@@ -190,7 +190,7 @@ fn many_conversations_at_once() {
     });
 }
 
-/// B43: what is appended while something is erased is not lost, and what is erased stays so.
+/// B43: an entry that is appended during an erasure is not lost, and erased content stays erased.
 #[test]
 fn appending_while_erasing() {
     in_every_store(|home, store| {

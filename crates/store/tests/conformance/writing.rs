@@ -1,8 +1,9 @@
-//! Appending, reading, branches, and what is refused.
+//! Appending, reading, branches, and refusals.
 
 use super::*;
 
-/// S3-09: what was appended is read as it was, in the order of appending, from any place on, by the next process that opens the store.
+/// S3-09: appended entries are read unchanged, in the order of appending, from any place on, by the next process that opens the
+/// store.
 #[test]
 fn what_is_appended_is_read() {
     in_every_store(|home, store| {
@@ -35,7 +36,7 @@ fn what_is_appended_is_read() {
     });
 }
 
-/// S3-09: what is not there is said to be not there.
+/// S3-09: the error for a missing conversation says that it is missing.
 #[test]
 fn an_unknown_conversation_is_not_found() {
     in_every_store(|home, store| {
@@ -100,7 +101,7 @@ fn a_repeated_append_adds_nothing() {
             store = home.reopen(store);
         }
         assert_eq!(read(&*store, talk.id, 0).0, entries);
-        // What was repeated too late is refused: someone went on.
+        // A repetition that comes too late is refused, because another entry was appended.
         let late = store.append(talk.id, None, first);
         assert!(matches!(late, Err(StoreError::TailMoved { .. })), "{}: {late:?}", home.name);
         assert_eq!(read(&*store, talk.id, 0).0, entries);
@@ -109,7 +110,7 @@ fn a_repeated_append_adds_nothing() {
     });
 }
 
-/// B50: a writer with an old tail is told the new one, and may append under its own parent, which makes a branch.
+/// B50: a writer with an old tail gets the new one in the error, and may append under its own parent, which makes a branch.
 #[test]
 fn a_moved_tail_is_said_and_a_branch_is_possible() {
     in_every_home(|home| {
@@ -137,14 +138,15 @@ fn a_moved_tail_is_said_and_a_branch_is_possible() {
         // A tail of the right number with another entry is another tail.
         let wrong = store.append(talk.id, Some(Tail { seq: 4, ..Tail::of(&mine) }), &[]);
         assert!(matches!(wrong, Err(StoreError::TailMoved { .. })), "{}: {wrong:?}", home.name);
-        // And a conversation that is not there has no tail.
+        // And a conversation that does not exist has no tail.
         let gone = store.append(Talk::new(8).id, Some(Tail::of(&mine)), &[]);
         assert!(matches!(gone, Err(StoreError::TailMoved { found: None, .. })), "{}: {gone:?}", home.name);
         assert!(problems(&*store, None).is_empty());
     });
 }
 
-/// S3-09, S1-26, B50: what is handed in is checked; what does not follow is refused as a whole, and nothing is left of it.
+/// S3-09, S1-26, B50: entries are checked before they are stored; a batch that does not follow is refused as a whole, and leaves no
+/// trace.
 #[test]
 fn entries_that_do_not_follow_are_refused() {
     in_every_store(|home, store| {
@@ -169,7 +171,7 @@ fn entries_that_do_not_follow_are_refused() {
         store.append(talk.id, None, &entries).unwrap();
         let refused = store.append(talk.id, tail(&entries), &[orphan]);
         assert!(matches!(refused, Err(StoreError::BrokenBatch(_))), "{}: {refused:?}", home.name);
-        // One that names a parent that is there, and was sealed onto another; and one whose id is taken.
+        // One names an existing parent but was sealed onto another; and one has an id that is already used.
         let said = rejoin_record::Content::Message(Message::user("somebody else"));
         talk.chain = Chain::at(tail(&entries));
         let (parent, stamp) = (Some((entries[1].id(), entries[2].hash())), talk.stamp());
@@ -178,9 +180,9 @@ fn entries_that_do_not_follow_are_refused() {
         let stamp = rejoin_record::chain::Stamp { id: entries[1].id(), ..talk.stamp() };
         let taken = talk.chain.append(Kind::Message, &said, stamp);
         let mut wrong = Vec::new();
-        // SQLite takes what it is given here, and finds it damaged when it is read.
+        // SQLite stores these unchecked, and finds them damaged when they are read.
         wrong.extend((home.name != "sqlite").then_some(("sealed onto another", forged)));
-        // Ids are unique by chance; only the file of lines, which knows what it has appended, sees that one is not.
+        // Ids are unique by chance; only the file of lines, which knows what it has appended, notices a repeated one.
         wrong.extend((home.name == "jsonl").then_some(("an id that is taken", taken)));
         for (what, entry) in wrong {
             let refused = store.append(talk.id, tail(&entries), std::slice::from_ref(&entry));
@@ -191,7 +193,7 @@ fn entries_that_do_not_follow_are_refused() {
     });
 }
 
-/// What a source said of its time comes back as it was, whatever it says.
+/// The source's own time comes back unchanged, whatever it is.
 #[test]
 fn the_time_of_a_source_is_kept() {
     in_every_store(|home, store| {
@@ -208,7 +210,7 @@ fn the_time_of_a_source_is_kept() {
     });
 }
 
-/// B50: entries of the same moment, or of one that lies before, are in the order of appending.
+/// B50: entries with equal times, or with an earlier time, are in the order of appending.
 #[test]
 fn order_is_that_of_appending() {
     in_every_store(|home, store| {

@@ -1,4 +1,4 @@
-//! A failure, or an end, at every single call that changes a file.
+//! A failure, or the end of the process, at every single call that changes a file.
 
 use rejoin_record::Entry;
 use rejoin_store::memory::Memory;
@@ -17,7 +17,7 @@ fn the_job(place: &Place) -> Job {
     Job { seed: SEED, ..place.job(1, STEPS) }
 }
 
-/// What the script leaves in a store that never fails.
+/// The entries that the script leaves in a store that never fails.
 fn expected() -> Vec<Entry> {
     let store: Box<dyn rejoin_store::Store> = Box::new(Memory::new(digest));
     let mut script = Script::new(conversation(1), &[], SEED);
@@ -66,8 +66,8 @@ fn at_every_call(shim: &Shim, faults: &[Kind], check: impl Fn(&Place, Kind, u64)
     }
 }
 
-/// S4-24, B29: whichever call fails, what was acknowledged stays, the same entries can be handed in again, each of them is
-/// stored once, and in the end everything is there as if nothing had happened.
+/// S4-24, B29: whichever call fails, acknowledged entries stay, the same entries can be appended again, each of them is stored
+/// once, and at the end everything is there as if nothing had happened.
 #[test]
 fn a_call_that_fails_loses_nothing() {
     let Some(shim) = shim() else { return };
@@ -87,8 +87,8 @@ fn a_call_that_fails_loses_nothing() {
     });
 }
 
-/// B42, B50: at whichever call the process ends, by a kill or because the power goes, what was acknowledged stays, nothing
-/// half written is believed, and the next process goes on.
+/// B42, B50: at whichever call the process ends, by a kill or a power cut, acknowledged entries stay, nothing half written is
+/// accepted, and the next process continues.
 #[test]
 fn an_end_at_any_call_loses_nothing() {
     let Some(shim) = shim() else { return };
@@ -108,7 +108,7 @@ fn an_end_at_any_call_loses_nothing() {
             }
         };
         model.hear(&ran(place, &shim, &place.fault(end, at)));
-        // What reads first must not need to write.
+        // A process that only reads must not need to write.
         let reader = rejoin_store::open(&place.location(), super::READ);
         if model.acknowledged() > 0 {
             let held = reader.map_err(|why| why.to_string());

@@ -1,7 +1,7 @@
-//! Stores whose files someone damaged: nothing panics or hangs, nothing is lost beyond what was struck, nothing is
-//! different without being reported, and a write afterwards makes nothing worse.
+//! Stores with damaged files: nothing panics or hangs, only damaged data is lost, no difference goes unreported, and a later write
+//! makes nothing worse.
 //!
-//! `REJOIN_CORRUPTIONS` says how many cases there are, `REJOIN_SEED` where they begin; `cargo xtask corrupt` runs 5,000.
+//! `REJOIN_CORRUPTIONS` sets the number of cases, `REJOIN_SEED` where they begin; `cargo xtask corrupt` runs 5,000.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,19 +33,19 @@ const BOUND: Duration = Duration::from_secs(30);
 /// An entry, as it was stored: its conversation, its place, and its line.
 type Line = (ConversationId, u64, String);
 
-/// A store in good order, and what is known of it.
+/// A sound store, and the facts about it.
 struct Base {
     name: String,
     kind: &'static str,
     files: Files,
-    /// The same store some time before.
+    /// An earlier state of the same store.
     older: Files,
     lines: BTreeSet<Line>,
-    /// What was in it then and was erased since.
+    /// The entries of that state that were erased since.
     older_lines: BTreeSet<Line>,
-    /// What must be as it was for an entry to be read.
+    /// The extents that must be unchanged for an entry to be read.
     needs: BTreeMap<(ConversationId, u64), Vec<Extent>>,
-    /// The same for the name of a conversation: one of these.
+    /// The extents that must be unchanged for the name of a conversation: one of these lists.
     names: BTreeMap<ConversationId, Vec<Vec<Extent>>>,
 }
 
@@ -149,7 +149,7 @@ impl Base {
         Self { name, kind, files, older, lines, older_lines, needs, names }
     }
 
-    /// The entries whose bytes are what they were.
+    /// The entries whose bytes are unchanged.
     fn untouched(&self, struck: &Files) -> BTreeSet<Line> {
         let as_it_was = |(file, range): &Extent| {
             let bytes = struck.get(file).and_then(|bytes| bytes.get(range.clone()));
@@ -224,13 +224,13 @@ fn needs_of_lines(files: &Files, lines: &BTreeSet<Line>) -> (Needs, Names) {
     (needs, names)
 }
 
-/// What a store hands out, and whether it says that something is wrong.
+/// The entries that a store returns, and whether it reports a fault.
 #[derive(Default)]
 struct Held {
     lines: BTreeSet<Line>,
     /// Entries that were never stored so.
     invented: Vec<String>,
-    /// What was reported.
+    /// The reports.
     told: Vec<String>,
 }
 
@@ -238,7 +238,7 @@ fn told(what: &str, why: impl ToString) -> String {
     format!("{what}: {}", why.to_string().chars().take(160).collect::<String>())
 }
 
-/// Whether a message is about an entry. Nothing proves an entry whose parent is lost; that is said of each.
+/// Whether a report is about an entry. An entry whose parent is lost cannot be verified; that is reported for each.
 fn names(told: &str, line: &str) -> bool {
     told.split(' ').any(|word| word.len() == 36 && line.contains(&format!(r#""id":"{word}""#)))
 }
@@ -259,7 +259,7 @@ fn look(base: &Base, store: &dyn Store) -> Held {
             ControlFlow::Continue(())
         };
         match store.read(*id, 0, &mut take) {
-            // Verifying has to say what is missing.
+            // Verifying must report what is missing.
             Ok(()) | Err(StoreError::NotFound(_)) => {}
             Err(why) => told_here.push(told("read", why)),
         }
@@ -293,7 +293,7 @@ fn look(base: &Base, store: &dyn Store) -> Held {
     held
 }
 
-/// What is wrong, by kind.
+/// A fault, by kind.
 fn wrong(kind: &str, what: impl ToString) -> String {
     format!("{kind}: {}", what.to_string())
 }
@@ -314,7 +314,7 @@ fn case(base: &Base, seed: u64) -> Vec<String> {
     let (name, how) = strike(&mut dice, &mut struck, &base.older, grain);
     let mut how = vec![how];
     if dice.below(4) == 0 {
-        // Both in one file: what the index has seen can be missed only if the index is as it was.
+        // Damage only one of the two files: the index can only miss entries if it is undamaged itself.
         how.push(strike_in(&mut dice, &name, &mut struck, &base.older, grain(&name)));
     }
     let folder = quick_folder();
@@ -372,7 +372,7 @@ fn case(base: &Base, seed: u64) -> Vec<String> {
     found.iter().map(|what| format!("{what}\n    seed {seed}, {}, {how}", base.name)).collect()
 }
 
-/// Whether a file is what the entries are in, and not made from them.
+/// Whether a file contains the entries, and not data derived from them.
 fn is_record(name: &Path) -> bool {
     let name = name.to_string_lossy();
     name == FILE || name.ends_with(".jsonl")
@@ -392,8 +392,8 @@ fn judge(base: &Base, held: &Held, untouched: &BTreeSet<Line>, found: &mut Vec<S
     }
 }
 
-/// Appends to a conversation as a program would: after the tail that the store names, or to a new one. Gives the ids of what was
-/// handed over.
+/// Appends to a conversation as a program would: after the tail that the store reports, or to a new one. Returns the ids of the
+/// appended entries.
 fn write(place: &Location, dice: &mut Dice, found: &mut Vec<String>) -> Vec<EntryId> {
     let Ok(store) = open(place, WRITE) else { return Vec::new() };
     let ids = store.ids("", 100).unwrap_or_default();
@@ -424,7 +424,7 @@ fn write(place: &Location, dice: &mut Dice, found: &mut Vec<String>) -> Vec<Entr
     };
     let ids = entries.iter().map(Entry::id).collect();
     let Ok(after) = store.append(id, tail, &entries) else { return ids };
-    // What was acknowledged is there.
+    // Acknowledged entries are there.
     let read = testkit::faults::read_all(&*store, id).unwrap_or_default();
     if !read.iter().any(|entry| entry.id() == after.id) {
         found.push(wrong("an acknowledged append is not there", id));
@@ -482,8 +482,8 @@ fn bounded(base: Arc<Base>, seed: u64) -> Vec<String> {
     receive.recv_timeout(BOUND).unwrap_or_else(|_| vec![format!("hang: seed {seed}, {name}")])
 }
 
-/// B29, S2-37: whatever is done to the files of a store, what was not struck is read, what is lost is reported, nothing is
-/// different, and going on makes nothing worse.
+/// B29, S2-37: whatever damage is done to the files of a store, undamaged entries are read, lost ones are reported, nothing differs
+/// unnoticed, and later writes make nothing worse.
 #[test]
 fn a_damaged_store_loses_only_what_was_struck() {
     corruptions(number_from("REJOIN_CORRUPTIONS").unwrap_or(150));

@@ -1,4 +1,4 @@
-//! The first moments of a store, and what has to be durable when they are over.
+//! The creation of a store, and what must be durable after it.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use testkit::faults::{Child, Job, Kind, Script, Step, difference, holder, read_a
 
 use super::{KINDS, Place, READ, WRITE, cases, conversation, each, shim};
 
-/// A store that is not there yet, below folders that are not there either.
+/// A store that does not exist yet, below folders that do not exist either.
 fn location(place: &Place) -> Location {
     let folder = place.under().join("new/deep");
     match place.kind {
@@ -87,7 +87,7 @@ fn a_kill_while_a_store_is_made_leaves_one_that_can_be_read() {
                     assert_eq!(difference(&held, &expected), None, "{}", context());
                 }
             }
-            // And the next one goes on.
+            // And the next process continues.
             let store = open(&location(&place), WRITE).unwrap();
             store.append(conversation(1), None, &expected).unwrap();
             store.append(conversation(2), None, &first_entries(conversation(2))).unwrap();
@@ -96,7 +96,7 @@ fn a_kill_while_a_store_is_made_leaves_one_that_can_be_read() {
     }
 }
 
-/// What need not survive a power cut: locks, and what can be made again.
+/// Files that need not survive a power cut: locks, and files that can be rebuilt.
 fn is_passing(path: &str) -> bool {
     [".lock", "-shm", "index", ".writable-"].iter().any(|part| path.contains(part))
 }

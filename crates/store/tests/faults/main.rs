@@ -1,5 +1,5 @@
-//! The fault suite of the stores that live on a disk: calls that fail, processes that are killed at every call, damaged files, many
-//! writers, old schemas.
+//! The fault suite of the stores on disk: calls that fail, processes that are killed at every call, damaged files, many writers,
+//! old schemas.
 //!
 //! `REJOIN_FAULTS` makes it thorough; `cargo xtask faults` sets it.
 
@@ -29,7 +29,7 @@ const KINDS: [&str; 2] = testkit::faults::Place::KINDS;
 const WRITE: Options = Options { access: Access::Write, digester: digest };
 const READ: Options = Options { access: Access::Read, digester: digest };
 
-/// A place for one store, and what these tests do there.
+/// A place for one store, with the operations of these tests.
 struct Place(testkit::faults::Place);
 
 impl std::ops::Deref for Place {
@@ -44,7 +44,7 @@ impl Place {
         Self(testkit::faults::Place::new(quick_folder(), kind))
     }
 
-    /// Goes on with a conversation for some steps.
+    /// Continues a conversation for some steps.
     fn job(&self, number: u64, steps: u64) -> Job {
         Job {
             what: String::from("work"),
@@ -60,7 +60,7 @@ impl Place {
         open(&self.location(), WRITE).unwrap()
     }
 
-    /// What a child did to the files, to investigate a failure.
+    /// The file operations of a child process, to investigate a failure.
     fn trace(&self) -> String {
         let trace = std::fs::read_to_string(self.notes().join("trace")).unwrap_or_default();
         let lines: Vec<&str> = trace.lines().collect();
@@ -99,7 +99,7 @@ fn each(cases: &[(Kind, u64)], check: impl Fn(Kind, u64) + Sync) {
 /// So few calls can each be tried with every kind of fault.
 const FEW: u64 = 50;
 
-/// Every call with every kind; where there is less time, every call with one kind and a few with each.
+/// Every call with every kind of fault; in a short run, every call with one kind and a few with each.
 fn cases(calls: u64, kinds: &[Kind]) -> Vec<(Kind, u64)> {
     let mut cases = Vec::new();
     for at in 1..=calls {

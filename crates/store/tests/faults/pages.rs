@@ -1,5 +1,5 @@
-//! Where the rows of a sound SQLite store lie in its files, found without the store's own code: by walking the tables from their
-//! roots, in the pages of the file and of its log.
+//! Finds the rows of a sound SQLite store in its files without the store's own code: it walks the tables from their roots, in the
+//! pages of the file and of its log.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ const LOG_HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
 const PAGE: usize = 8192;
 
-/// Where pages begin in a file of a store.
+/// The offset at which pages begin in a file of a store.
 pub fn grain(name: &Path) -> Grain {
     let name = name.to_string_lossy();
     if name.ends_with("-wal") {
@@ -44,7 +44,7 @@ impl<'f> Pages<'f> {
         let mut open = Vec::new();
         if let Some(bytes) = files.get(&log).filter(|bytes| bytes.len() > LOG_HEAD) {
             for (number, frame) in bytes[LOG_HEAD..].chunks_exact(FRAME_HEAD + PAGE).enumerate() {
-                // What an earlier round left has other salts.
+                // Frames of an earlier round have other salts.
                 if frame[8..16] != bytes[16..24] {
                     break;
                 }
@@ -75,7 +75,8 @@ impl<'f> Pages<'f> {
         &self.files[&file][range]
     }
 
-    /// What must be as it was for a page to be read: the page itself; of a page in the log, all that leads to its commit.
+    /// The extents that must be unchanged for a page to be read: the page itself; for a page in the log, everything up to its
+    /// commit.
     fn needs(&self, page: u32) -> Extent {
         match self.logged.get(&page) {
             Some((_, commit)) => (self.log.clone(), 0..LOG_HEAD + (commit + 1) * (FRAME_HEAD + PAGE)),
@@ -111,7 +112,7 @@ impl<'f> Pages<'f> {
         rows
     }
 
-    /// The key of a row, and the pages in which it goes on.
+    /// The key of a row, and its overflow pages.
     fn cell(&self, page: &[u8], at: usize) -> (i64, Vec<u32>) {
         let (length, used) = varint(&page[at..]);
         let (key, more) = varint(&page[at + used..]);

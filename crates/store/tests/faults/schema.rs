@@ -1,5 +1,4 @@
-//! Schemas of other versions: an older one is upgraded with a copy beside it, a half upgraded one is finished, a newer one is
-//! only read.
+//! Schemas of other versions: an older one is upgraded after a backup, a half upgraded one is completed, a newer one is only read.
 
 use std::{
     fs,
@@ -74,7 +73,8 @@ fn file(place: &Place, name: &str) -> PathBuf {
     place.under().join(name)
 }
 
-/// S0-55, S2-42, S4-18, S4-23: a store of an older version opens as it is; before its schema is changed it is copied, and the copy opens too.
+/// S0-55, S2-42, S4-18, S4-23: a store of an older version opens; before its schema is changed it is copied, and the copy opens,
+/// too.
 #[test]
 fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     let place = Place::new("sqlite");
@@ -101,7 +101,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     holds_the_old(&backup, READ);
     assert_eq!(version(&backup), 1, "whoever looks into the copy leaves it as it is");
 
-    // It goes on, and it is not copied again.
+    // It continues, and is not copied again.
     let store = place.open();
     let id = conversation(0);
     let mut script = Script::new(id, &old_entries(0), 77);
@@ -183,7 +183,7 @@ fn an_upgrade_can_end_anywhere() {
     });
 }
 
-/// S2-42: a store of a newer version is read, said to be one, and left as it is, byte for byte.
+/// S2-42: a store of a newer version is read, reported as newer, and left unchanged, byte for byte.
 #[test]
 fn a_newer_schema_is_only_read() {
     let place = Place::new("sqlite");

@@ -59,8 +59,8 @@ fn fault() -> impl Strategy<Value = Fault> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S2-33, S2-37, B29: whatever happens to a file, every line that is still whole is read, nothing is read that was not said,
-    /// what happened is found, and the conversation goes on.
+    /// S2-33, S2-37, B29: after any faults in a file, every whole line is read, nothing is read that was not written, the faults
+    /// are found, and the conversation continues.
     #[test]
     fn any_damage_costs_what_it_strikes(faults in prop::collection::vec(fault(), 1..6)) {
         let damaged = Damaged::new(7);
@@ -75,7 +75,7 @@ proptest! {
             }
         }
         for entry in &entries {
-            // An entry that lost exactly its content looks erased: its hashes still prove what it was.
+            // An entry that lost exactly its content looks erased: its hashes still verify.
             let body = |other: &Entry| other.body() == entry.body() || entry.body().is_none();
             prop_assert!(damaged.entries.iter().any(body), "nobody said {}", entry.to_line());
         }
@@ -84,7 +84,7 @@ proptest! {
         seqs.dedup();
         let found = problems(&*store, None);
         prop_assert!(found.len() >= damage.len());
-        // What was only cut off at the end of a line can have been a conversation that ended there.
+        // A file that was only cut off at the end of a line may be a conversation that ended there.
         let whole = entries == damaged.entries[..entries.len()] && damaged.bytes.starts_with(bytes.trim_ascii_end());
         let same = bytes.trim_ascii() == damaged.bytes.trim_ascii();
         prop_assert!(whole || same || !found.is_empty() || entries == damaged.entries, "{faults:?}");
@@ -93,7 +93,7 @@ proptest! {
 }
 
 impl Damaged {
-    /// The conversation goes on after the newest entry that is readable.
+    /// The conversation continues after the newest readable entry.
     fn goes_on_somehow(&self, store: &dyn Store, entries: &[Entry]) {
         let before = fs::read(self.path()).unwrap();
         let newest = entries.iter().max_by_key(|entry| entry.envelope().seq);
@@ -104,7 +104,7 @@ impl Damaged {
         let after = newest.map(rejoin_record::Tail::of);
         match store.append(self.id(), after, std::slice::from_ref(&next)) {
             Ok(_) => {}
-            // Of two entries with one number either may be the newest.
+            // If two entries have one number, either may be the newest.
             Err(StoreError::TailMoved { found: Some(found), .. })
                 if Some(found.seq) == after.map(|after| after.seq) =>
             {

@@ -80,7 +80,7 @@ fn two_damaged_entries_are_both_found() {
                 expected.remove(second);
                 expected.remove(first);
                 let (entries, _) = read(&*store, damaged.id(), 0);
-                // What hangs on something unreadable may be handed out with a changed envelope, never with a changed body.
+                // A child of an unreadable entry may be returned with a changed envelope, but never with a changed body.
                 assert!(ids(&expected).iter().all(|id| ids(&entries).contains(id)), "{what}");
                 for entry in &entries {
                     let original = damaged.entries.iter().find(|other| other.id() == entry.id());
@@ -92,7 +92,7 @@ fn two_damaged_entries_are_both_found() {
     }
 }
 
-/// B29: an entry that says the same in another spelling is read, and the change is found.
+/// B29: an entry in another spelling of the same JSON is read, and the change is found.
 #[test]
 fn another_spelling_is_found() {
     let damaged = Damaged::new(2);
@@ -109,7 +109,7 @@ fn another_spelling_is_found() {
     }
 }
 
-/// A newer major version's entries are kept, shown as what they are, and nothing is written after them.
+/// A newer major version's entries are kept and shown as such, and nothing is written after them.
 #[test]
 fn entries_of_a_newer_version_make_a_conversation_read_only() {
     let damaged = Damaged::new(2);
@@ -128,7 +128,7 @@ fn entries_of_a_newer_version_make_a_conversation_read_only() {
     assert_eq!(fs::read(damaged.path()).unwrap(), bytes.as_bytes());
 }
 
-/// What someone else chose to say never becomes an entry because the line around it was damaged.
+/// Foreign text never becomes an entry because the line around it was damaged.
 #[test]
 fn an_entry_inside_a_damaged_line_is_not_believed() {
     let folder = support::folder();

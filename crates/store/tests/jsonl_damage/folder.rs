@@ -1,4 +1,4 @@
-//! The folder around the files, and others who use it.
+//! The folder of the files, and other programs that use it.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn a_missing_folder_is_made_only_to_be_written() {
     assert!(reader.ids("", 10).unwrap().is_empty());
 }
 
-/// What was erased is in no copy either: not in a torn first attempt, not in what was set aside, not in a doubled line.
+/// Erased text is in no copy either: not in a torn first attempt, in data that was set aside, or in a duplicated line.
 #[test]
 fn erasing_reaches_every_copy() {
     let folder = support::folder();

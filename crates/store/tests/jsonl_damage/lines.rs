@@ -1,8 +1,8 @@
-//! Lines that are missing, doubled, out of order, glued together or ended by other programs.
+//! Lines that are missing, duplicated, out of order, joined, or ended by other programs.
 
 use super::*;
 
-/// S2-35: an emptied file is a conversation in which nothing was said.
+/// S2-35: an emptied file is a conversation without messages.
 #[test]
 fn an_emptied_file_starts_afresh() {
     let damaged = Damaged::new(2);
@@ -43,7 +43,7 @@ fn doubled_lines_are_said_once() {
     assert_eq!(problems(&*store, None).len(), 5);
 }
 
-/// S3-09: lines out of order are read in the order of their numbers, and it is said.
+/// S3-09: lines out of order are read in the order of their numbers, and reported.
 #[test]
 fn lines_out_of_order_are_sorted() {
     let damaged = Damaged::new(5);
@@ -80,7 +80,7 @@ fn lines_out_of_order_are_sorted() {
     }
 }
 
-/// S3-09: two entries on one line are both read, whatever took the place of the newline; so is the entry after a torn one.
+/// S3-09: two entries on one line are both read, whatever replaced the newline; so is the entry after a torn one.
 #[test]
 fn glued_lines_are_taken_apart() {
     let damaged = Damaged::new(4);
@@ -113,7 +113,7 @@ fn glued_lines_are_taken_apart() {
     damaged.goes_on(&*store, &damaged.entries, "all on one line");
 }
 
-/// S3-09: what other programs do to a text file on its way (marks, line ends, blank lines) is not damage.
+/// S3-09: harmless changes by other programs (byte order marks, line ends, blank lines) are not damage.
 #[test]
 fn marks_and_line_ends_of_other_programs_are_no_damage() {
     let damaged = Damaged::new(3);

@@ -1,5 +1,5 @@
-//! What becomes of files: cut off, flipped, doubled, out of order, emptied, glued, filled with zeros. Everything that is not
-//! damaged is read, everything that is damaged is found, and the conversation goes on.
+//! Files that are cut off, flipped, duplicated, out of order, emptied, joined, filled with zeros. Every undamaged entry is read,
+//! all damage is found, and the conversation continues.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -56,7 +56,7 @@ impl Damaged {
         self.bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
     }
 
-    /// Every way of reading agrees on what is there.
+    /// Every way of reading returns the same entries.
     fn check(&self, store: &dyn Store, expected: &[Entry], what: &str) {
         let (entries, _) = read(store, self.id(), 0);
         assert_eq!(ids(&entries), ids(expected), "{what}");
@@ -67,7 +67,7 @@ impl Damaged {
         assert_eq!(ids(&back), ids(expected), "{what}");
     }
 
-    /// Every entry is there, one line is found to be changed, and the conversation goes on.
+    /// Every entry is there, one line is reported as changed, and the conversation continues.
     fn is_whole_beside(&self, store: &dyn Store, line: u64, what: &str) {
         self.check(store, &self.entries, what);
         let found = problems(store, None);
@@ -76,7 +76,7 @@ impl Damaged {
         self.goes_on(store, &self.entries, what);
     }
 
-    /// The conversation goes on, and nothing of what was there is lost by that.
+    /// The conversation continues, without losing an existing entry.
     fn goes_on(&self, store: &dyn Store, expected: &[Entry], what: &str) {
         let before = fs::read(self.path()).unwrap();
         let mut talk = Talk::new(77);

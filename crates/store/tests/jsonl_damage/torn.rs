@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// B42, S2-33: a write that was cut off at any byte costs nothing that was acknowledged, is said, and the next entry gets a line
-/// of its own.
+/// B42, S2-33: a write that is cut off at any byte loses nothing acknowledged, is reported, and the next entry begins a new line.
 #[test]
 fn a_torn_write_at_every_byte_is_a_note_and_no_more() {
     let damaged = Damaged::new(4);
@@ -13,7 +12,7 @@ fn a_torn_write_at_every_byte_is_a_note_and_no_more() {
     for end in 0..=line.len() {
         let what = format!("cut after {end} of {} bytes", line.len());
         let store = damaged.with(&damaged.bytes[..kept + end]);
-        // Without its newline the entry is there all the same: nothing but the newline is missing.
+        // Without its newline the entry is still there: only the newline is missing.
         let whole = end >= line.len() - 1;
         let expected = if whole { damaged.entries.clone() } else { before.clone() };
         damaged.check(&*store, &expected, &what);
@@ -82,7 +81,7 @@ fn zeros_are_a_note() {
     }
 }
 
-/// B29: what was acknowledged and damaged stays damage, also when its number was given again to what came next.
+/// B29: acknowledged data that was damaged stays damage, even if the next entry got the same number.
 #[test]
 fn damage_is_not_taken_for_a_torn_write_later() {
     let damaged = Damaged::new(2);

@@ -1,4 +1,4 @@
-//! What the tests of stores share: entries to put in, a small digester, and ways to look at what comes out.
+//! Shared by the tests of stores: entries to append, a small digester, and checks of the results.
 
 #![allow(dead_code, reason = "not every test needs everything")]
 
@@ -153,7 +153,7 @@ impl Summarize for Following {
     }
 }
 
-/// What there is to know about an entry.
+/// The digest of an entry.
 pub fn digest_of(entry: &Entry) -> Digest {
     let mut digest = Digest::default();
     match Content::of(entry) {
@@ -169,7 +169,7 @@ pub fn digest_of(entry: &Entry) -> Digest {
             digest.time = Some(entry.envelope().timestamp);
             let text = message.content().unwrap_or_default();
             if message.role == Role::User {
-                digest.title = Some(Title::Said(text.chars().take(60).collect()));
+                digest.title = Some(Title::FromMessage(text.chars().take(60).collect()));
             }
             digest.is_message = true;
             digest.words = Some(Words { role: message.role.as_str().to_owned(), text: text.into() });
@@ -182,7 +182,7 @@ pub fn digest_of(entry: &Entry) -> Digest {
 pub const WRITE: Options = Options { access: Access::Write, digester: digest };
 pub const READ: Options = Options { access: Access::Read, digester: digest };
 
-/// A folder for a test. In memory where there is such a place: these tests ask what is written, and not how fast it is synced.
+/// A folder for a test, in memory if the system has such a place: these tests check what is written, not how fast it is synced.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

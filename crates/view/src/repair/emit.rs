@@ -1,6 +1,6 @@
-//! What each state becomes: from paired messages to the items of a sound view, with a finding for every change.
+//! Decides what each state becomes: turns paired messages into the items of a sound view, with a finding for every change.
 //!
-//! To change what an orphan becomes, see [`Emitter::result`]; what an unanswered call becomes, [`Emitter::plan`].
+//! See [`Emitter::result`] for orphans, and [`Emitter::plan`] for unanswered calls.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// What carries over from one stretch of messages to the next.
+/// The state that carries over from one stretch of messages to the next.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
-    /// Calls and results that were seen.
+    /// The numbers of calls and results seen so far.
     next_call: usize,
     next_result: usize,
-    /// Ids that we made up, and how many for each original.
+    /// The ids that the repair made up, with their number for each original id.
     derived: Layers<CallId, u32>,
     /// Steps taken, for the test that repairing is linear.
     #[cfg(test)]
@@ -32,7 +32,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Copies made from here on share what carries over.
+    /// Lets copies made from here on share this state.
     pub(super) fn settle(&mut self) {
         self.derived.settle();
     }
@@ -43,7 +43,7 @@ enum Outcome {
     LeftOut,
 }
 
-/// Turns a stretch of messages into items. [`Emitter::run`] fills the lists at the end.
+/// Turns a stretch of messages into items. [`Emitter::run`] fills the lists.
 pub(super) struct Emitter<'h> {
     policy: OnBroken,
     pairing: &'h Pairing,
@@ -58,11 +58,11 @@ pub(super) struct Emitter<'h> {
     pub first_change: Option<FirstChange>,
 }
 
-/// A piece of a message under one role, as it is being put together.
+/// A piece of a message under one role, while it is built.
 struct Segment {
     role: SoundRole,
     parts: Vec<Part>,
-    /// The results of its calls have changed.
+    /// Whether the results of its calls have changed.
     results_changed: bool,
 }
 
@@ -99,7 +99,7 @@ impl<'h> Emitter<'h> {
         &self.messages[index as usize - self.base]
     }
 
-    /// Counts steps. Every loop here that can exceed one block reports its rounds.
+    /// Counts steps. Every loop here that can exceed one block reports the number of its rounds.
     fn count(&mut self, steps: usize) {
         #[cfg(test)]
         {
@@ -131,8 +131,8 @@ impl<'h> Emitter<'h> {
         self.mixed(index, message, role, outcomes);
     }
 
-    /// The common case: the slot alone shows that the message goes out unchanged. Reading the message again would cost more
-    /// than everything else here.
+    /// The common case: the slot alone shows that the message is sent unchanged. Reading the message again would take longer than
+    /// the rest of the repair.
     fn as_it_is(&mut self, index: usize, slot: MessageSlot) -> bool {
         let Some(role) = slot.role else { return false };
         let index = index as u32;
@@ -144,7 +144,7 @@ impl<'h> Emitter<'h> {
             return true;
         }
         if slot.calls == 0 {
-            // Only results, all where they belong: they go with their calls.
+            // The message has only results, each right after its call, so they are sent with their calls.
             let first = self.state.next_result;
             let results = &self.pairing.results[first..first + slot.results as usize];
             let in_place = results.iter().all(|result| {
@@ -253,7 +253,7 @@ impl<'h> Emitter<'h> {
             };
             if wanted {
                 let result = Place { message: slot.message, block: slot.block };
-                // The common case first: one result, where it belongs.
+                // The common case first: one result, right after its call.
                 if slot.direct && !slot.out_of_order && call.first == next && slot.next == NONE {
                     return Answer::InPlace(result);
                 }
@@ -344,7 +344,7 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    /// Adds a call to the segment. `None` if it was left out, else whether it goes out as it was written.
+    /// Adds a call to the segment. `None` if it was left out; otherwise whether it is sent as written.
     fn call(
         &mut self,
         index: usize,
@@ -372,7 +372,8 @@ impl<'h> Emitter<'h> {
                     self.find(Rule::MissingCallId, at, Action::LeftOut, |f| f.of_tool(&call.name));
                 }
                 if slot.answered {
-                    // A complete pair that goes with its batch. Once a request was sent without it, nothing is left to repair.
+                    // A complete pair that is left out with its batch. If a request was already sent without it, nothing needs
+                    // repair.
                     let decided = slot.fate == Fate::ClosedWithBatch;
                     let severity = if decided { Severity::Note } else { Rule::PartialBatch.severity() };
                     self.find(Rule::PartialBatch, at, Action::LeftOut, |f| Finding { severity, ..about(f) });
@@ -415,7 +416,7 @@ impl<'h> Emitter<'h> {
         Some(unchanged)
     }
 
-    /// Reports a call that nothing answers.
+    /// Reports an unanswered call.
     fn unanswered(
         &mut self,
         slot: &CallSlot,
@@ -430,7 +431,7 @@ impl<'h> Emitter<'h> {
             Fate::AwaitingApproval => self.find(Rule::AwaitingApproval, at, action, about),
             Fate::ClosedLeftOut | Fate::ClosedInterrupted | Fate::ClosedWithBatch => {
                 self.find(Rule::UnansweredCall, at, action, |finding| {
-                    // It was decided and sent: nothing is left to repair.
+                    // The decision was already sent, so nothing needs repair.
                     Finding { severity: Severity::Note, ..about(finding) }
                 })
             }
@@ -441,7 +442,7 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    /// A new id for a call whose id an earlier call has.
+    /// A new id for a call, if an earlier call has the same id.
     fn rename(&mut self, id: &CallId, reused: bool) -> Option<CallId> {
         if !reused && !self.state.derived.contains(id) {
             return None;
@@ -452,7 +453,7 @@ impl<'h> Emitter<'h> {
             self.count(1);
             count += 1;
             let candidate = CallId::from(format!("{id}_{count}"));
-            // Only earlier calls count: later ones must not change what was sent.
+            // Only earlier calls count, because later ones must not change what was already sent.
             let natural = self.pairing.ids.get(&candidate).is_some_and(|state| state.first_call < this);
             if !natural && !self.state.derived.contains(&candidate) {
                 self.state.derived.insert(id.clone(), count);
@@ -462,7 +463,7 @@ impl<'h> Emitter<'h> {
         }
     }
 
-    /// Reports a result. True if it must be shown as labelled text.
+    /// Reports a result. Returns true if it must be shown as labelled text.
     fn result(&mut self, index: usize, place: usize, message: &Message, segment: &Segment) -> bool {
         let slot = &self.pairing.results[self.state.next_result];
         self.state.next_result += 1;
@@ -504,7 +505,7 @@ impl<'h> Emitter<'h> {
         self.find(Rule::MisplacedBlock, Position::block(index, place), Action::Moved, |f| f.about(role));
     }
 
-    /// From here on, the view differs from the source.
+    /// Records that the view differs from the source from here on.
     fn change(&mut self, part: usize) {
         self.first_change.get_or_insert(FirstChange { item: self.items.len(), part });
     }
@@ -516,10 +517,10 @@ impl<'h> Emitter<'h> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Flush {
-    /// It is the whole message, unchanged.
+    /// The whole message, unchanged.
     Complete,
-    /// It is what is left of the message, or a piece of it.
+    /// The rest of the message, or a piece of it.
     Part,
-    /// Something was left out: if what is left is blank, nothing is left.
+    /// A message from which something was left out. If the rest is blank, it is dropped.
     UnlessBlank,
 }

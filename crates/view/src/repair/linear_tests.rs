@@ -1,4 +1,4 @@
-//! The cost of repairing: steps and time grow with the history, not with its square. Histories are sketched as in
+//! The cost of repairing: steps and time grow linearly with the history. Histories are sketched as in `tests.rs`.
 //! `tests.rs`.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{OnBroken, tests::history};
 use crate::history::History;
 
-/// Patterns that are hard to repair fast, to be repeated. `N` is the number of the repetition; ids must not end in 0.
+/// Patterns that are hard to repair quickly, to be repeated. `N` becomes the number of the repetition; ids must not end in 0.
 const HARD: &[(&str, &str)] = &[
     ("nothing to do", "u a"),
     ("calls that are answered", "u a[Nn] rNn"),
@@ -22,14 +22,14 @@ const HARD: &[(&str, &str)] = &[
     ("ids that look like made-up ones", "a[1] r1 a[1_Nn] r1_Nn"),
 ];
 
-/// About this many messages of that kind, and a call and a result at the end, which look back at all of them.
+/// About this many messages of one pattern, then a call and a result that look back at all of them.
 fn repeated(unit: &str, messages: usize) -> History {
     let count = messages / unit.split_whitespace().count();
     let words = (0..count).map(|number| unit.replace('N', &number.to_string()));
     history(&(words.collect::<Vec<_>>().join(" ") + " a[1] r1"))
 }
 
-/// A message with this many calls, and one with the results of every `each`-th.
+/// A message with this many calls, and one with a result for every `each`-th of them.
 fn parallel(calls: usize, each: usize) -> History {
     let list = |prefix: &str, step| {
         (0..calls).step_by(step).map(|n| format!("{prefix}{n}n")).collect::<Vec<_>>().join(",")
@@ -37,11 +37,11 @@ fn parallel(calls: usize, each: usize) -> History {
     history(&format!("u a[{}] T({}) u", list("", 1), list("r", each)))
 }
 
-/// S2-45, B31: the whole pass, pairing and emitting, takes a number of steps that grows with the history, not with its
-/// square: at 1,000, 10,000 and 100,000 messages.
+/// S2-45, B31: the whole pass, pairing and emitting, takes a number of steps that grows linearly with the history: at 1,000, 10,000
+/// and 100,000 messages.
 ///
-/// A loop that does not count its steps cannot hide: time on the processor (a busy machine does not matter) may grow a
-/// little faster than the history, but not by its square.
+/// A loop that does not count its steps still shows in the processor time (which a busy machine does not distort). That time may
+/// grow slightly faster than the history, but not quadratically.
 #[test]
 fn repair_is_linear() {
     type Shape = Box<dyn Fn(usize) -> History>;
@@ -66,7 +66,7 @@ fn repair_is_linear() {
     }
 }
 
-/// The steps of a repair, and its time.
+/// The number of steps of a repair, and its time.
 fn cost(history: &History, policy: OnBroken) -> (usize, Duration) {
     let start = processor_time();
     let work = super::repair_all(history, policy).0;
@@ -79,7 +79,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Elsewhere, only the steps count.
+/// On other systems, only the steps are compared.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     Duration::from_secs(1)

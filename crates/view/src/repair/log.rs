@@ -1,7 +1,7 @@
-//! The log lines of a repair, with `tracing`. Every code path that repairs logs through here.
+//! Writes the log lines of a repair, with `tracing`. All repairing code logs through this file.
 //!
-//! Under [`OnBroken::Drop`] the lines have the words that people know from the agents this grew out of; scripts look for them.
-//! Under [`OnBroken::Keep`] nothing is dropped, so the lines say what was done instead.
+//! Under [`OnBroken::Drop`] the lines use the words that people know from earlier agents, because scripts look for them. Under
+//! [`OnBroken::Keep`] nothing is dropped, so the lines say what was done instead.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -15,10 +15,10 @@ use crate::{
     sound::SoundView,
 };
 
-/// How many characters of an orphan are shown.
+/// How many characters of an orphan's text are logged.
 const PREVIEW_CHARS: usize = 50;
 
-/// Logs each result that belongs to no call: one that is dropped is a warning, one that is kept is not. The findings are about
+/// Logs each result that belongs to no call: as a warning if it is dropped, at a lower level if it is kept. The findings are about
 /// these messages, of which the first has the number `base`.
 pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usize) {
     if !tracing::enabled!(Level::WARN) {
@@ -48,7 +48,7 @@ pub(super) fn orphans(findings: &[Finding], messages: &[Arc<Message>], base: usi
     }
 }
 
-/// The result without a call or without an id that a finding is about. A call without an id is no orphan.
+/// The result without a call or an id that a finding is about. A call without an id does not count as an orphan.
 fn orphan<'m>(finding: &Finding, messages: &'m [Arc<Message>], base: usize) -> Option<&'m ToolResult> {
     if !matches!(finding.rule, Rule::OrphanResult | Rule::MissingCallId) {
         return None;
@@ -63,7 +63,7 @@ fn preview(result: &ToolResult) -> String {
     texts.join("\n").chars().take(PREVIEW_CHARS).collect()
 }
 
-/// Logs how many messages came in and how many go out.
+/// Logs the numbers of messages before and after the repair.
 pub(super) fn counts(
     policy: OnBroken,
     findings: &[Finding],
@@ -92,7 +92,7 @@ pub(super) fn recovery(session: &str, policy: OnBroken, findings: &[Finding], vi
     }
 }
 
-/// The summary of a recovery: how many things had to be repaired, if any, and how many messages the session has now.
+/// The summary of a recovery: the number of repairs, if any, and the number of messages that the session now has.
 pub fn recovery_lines(session: &str, policy: OnBroken, findings: &[Finding], messages: usize) -> Vec<String> {
     let repaired = if policy.drops() {
         removals(findings).len()
@@ -109,13 +109,13 @@ pub fn recovery_lines(session: &str, policy: OnBroken, findings: &[Finding], mes
     lines
 }
 
-/// What was removed under [`OnBroken::Drop`], one line each. The calls of one message are one line.
+/// The removals under [`OnBroken::Drop`], one line each. All calls of one message share a line.
 pub fn removals(findings: &[Finding]) -> Vec<String> {
     let with = |rule: Rule| -> HashSet<usize> {
         let found = findings.iter().filter(|finding| finding.rule == rule);
         found.filter_map(|finding| finding.at.message).collect()
     };
-    // Messages of which nothing is left, and messages that had calls without a result.
+    // Messages of which nothing is left, and messages with unanswered calls.
     let (gone, calling) = (with(Rule::EmptyMessage), with(Rule::UnansweredCall));
     let mut seen = HashSet::new();
     let mut lines: Vec<String> = Vec::new();
@@ -132,7 +132,7 @@ pub fn removals(findings: &[Finding]) -> Vec<String> {
             Rule::UnansweredCall | Rule::AwaitingApproval => {
                 format!("Removed incomplete tool_calls from message {message}")
             }
-            // A result that goes with its batch; the calls of the batch are named above.
+            // A result that is removed with its batch. The calls of the batch have their own line.
             Rule::PartialBatch if finding.at.block.is_some() && !calling.contains(&message) => {
                 format!("Removed orphaned tool_result {message} (id: {id})")
             }

@@ -1,8 +1,8 @@
 //! The repair pass: any history in, a [`SoundView`] and findings out.
 //!
-//! Total, linear, without recursion, and it copies no text: a view shares the messages it was made from. `pairing.rs`
-//! decides who answers whom, `emit.rs` what each state becomes. A running conversation keeps its [`Repairer`]: what was
-//! sent is sealed, and a new turn costs its new messages.
+//! It is total, linear, and not recursive, and it copies no text: a view shares the messages it was made from. `pairing.rs` decides
+//! which result answers which call, `emit.rs` what each state becomes. A running conversation keeps its [`Repairer`]: sent messages
+//! are sealed, and a new turn costs only its new messages.
 
 mod emit;
 mod log;
@@ -23,20 +23,20 @@ use crate::{
     sound::{Chunk, FirstChange, SoundView},
 };
 
-/// The setting `on_broken`: what becomes of broken states, such as a call without a result.
+/// The setting `on_broken`: how broken states, such as a call without a result, are repaired.
 ///
-/// The repair pass itself treats every value but [`OnBroken::Drop`] alike. Refusing and running again are up to the caller,
-/// which then repairs the rest like [`OnBroken::Keep`].
+/// The repair pass itself treats every value except [`OnBroken::Drop`] alike. The caller refuses or runs calls again, and then
+/// repairs the rest as with [`OnBroken::Keep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum OnBroken {
-    /// Repair, forgetting nothing that was said or that ran.
+    /// Repair, and keep every text and every result.
     #[default]
     Keep,
-    /// Repair, leaving out what is incomplete.
+    /// Repair, and leave out incomplete calls.
     Drop,
-    /// Run calls without a result again, then repair. Only an agent that resumes a conversation can.
+    /// Run calls without a result again, then repair. Only an agent that resumes a conversation can do this.
     Rerun,
-    /// Send only a history that is sound as it is.
+    /// Refuse a history that is not sound without repair.
     Refuse,
 }
 
@@ -45,12 +45,12 @@ impl OnBroken {
     pub const ALL: &[(&'static str, Self)] =
         &[("keep", Self::Keep), ("drop", Self::Drop), ("rerun", Self::Rerun), ("refuse", Self::Refuse)];
 
-    /// The value of that name.
+    /// The value with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Whether a view leaves out what is incomplete.
+    /// Whether a view leaves out incomplete calls.
     pub fn drops(self) -> bool {
         self == Self::Drop
     }
@@ -61,14 +61,14 @@ impl OnBroken {
 pub struct Repaired {
     /// The view that a model may see.
     pub view: SoundView,
-    /// What was found on the way, in source order.
+    /// The findings, in source order.
     pub findings: Vec<Finding>,
 }
 
 /// The history is not sound, and repairing it is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The reasons.
+pub struct UnsoundHistory {
+    /// All findings. At least one is a warning or an error.
     pub findings: Vec<Finding>,
 }
 
@@ -84,7 +84,7 @@ pub fn repair(history: &History, policy: OnBroken) -> Repaired {
     repaired
 }
 
-/// Repairs a history up to its last request, and the stretch after that.
+/// Repairs a history up to its last request, and then the stretch after it.
 fn repair_all(history: &History, policy: OnBroken) -> (Repairer, Option<Arc<Chunk>>) {
     let mut work = Repairer::new(policy);
     work.pairing.reserve(history.messages.len());
@@ -109,24 +109,23 @@ fn repair_all(history: &History, policy: OnBroken) -> (Repairer, Option<Arc<Chun
     (work, open)
 }
 
-/// Makes a sound view, or refuses a history that is not sound as it is.
+/// Makes a sound view, or refuses a history that is not sound without repair.
 ///
 /// # Errors
-/// With [`OnBroken::Refuse`], the findings, if one of them is a warning or an error.
-pub fn repair_or_refuse(history: &History, on_broken: OnBroken) -> Result<Repaired, Refused> {
+/// With [`OnBroken::Refuse`], the findings, if any of them is a warning or an error.
+pub fn repair_or_refuse(history: &History, on_broken: OnBroken) -> Result<Repaired, UnsoundHistory> {
     let repaired = repair(history, on_broken);
     if on_broken == OnBroken::Refuse && repaired.findings.iter().any(Finding::is_problem) {
-        return Err(Refused { findings: repaired.findings });
+        return Err(UnsoundHistory { findings: repaired.findings });
     }
     Ok(repaired)
 }
 
-/// How many messages are fetched at a time.
+/// How many messages are prefetched at a time.
 const AHEAD: usize = 32;
 
-/// Touches what the pairing is about to look at. In a large history every message is somewhere else in memory; asking for
-/// many of them at once lets their waits overlap. At 100,000 messages that saves a fifth or more, and costs nothing
-/// below that.
+/// Reads the memory that the pairing will need next. In a large history every message is somewhere else in memory; touching many of
+/// them at once lets the waits overlap. At 100,000 messages that saves a fifth or more, and below that it costs nothing.
 fn fetch(messages: &[Arc<Message>]) {
     let blocks: usize = messages.iter().map(|message| message.blocks.len()).sum();
     let ids = messages.iter().filter_map(|message| match &message.blocks.last()?.kind {
@@ -138,10 +137,10 @@ fn fetch(messages: &[Arc<Message>]) {
     std::hint::black_box((blocks, first_bytes));
 }
 
-/// A stretch of messages as a view shows it, and what carries over to the next one.
+/// The items of a stretch of messages, and the state that carries over to the next one.
 #[derive(Debug)]
 struct Emission {
-    /// None if nothing of it is shown.
+    /// `None` if no message of the stretch is shown.
     chunk: Option<Arc<Chunk>>,
     findings: Vec<Finding>,
     first_change: Option<FirstChange>,
@@ -153,7 +152,7 @@ struct Emission {
 pub struct Repairer {
     policy: OnBroken,
     pairing: Pairing,
-    /// What carries over to the next stretch of messages.
+    /// The state that carries over to the next stretch of messages.
     state: emit::State,
     sealed: List<Arc<Chunk>>,
     items: usize,
@@ -164,7 +163,7 @@ pub struct Repairer {
     base: usize,
     /// The number of findings from before the last seal.
     earlier: usize,
-    /// The emission of the messages after the last seal, once it was computed. Sealing them uses it.
+    /// The emission of the messages after the last seal, once it was computed. Sealing reuses it.
     open: OnceLock<Emission>,
 }
 
@@ -174,13 +173,13 @@ impl Repairer {
         Self { policy, ..Self::default() }
     }
 
-    /// Makes room for messages that are about to be added.
+    /// Reserves room for messages that will be added.
     pub fn reserve(&mut self, messages: usize) {
         self.pending.reserve(messages);
         self.pairing.reserve(messages);
     }
 
-    /// Adds a message, with what is known about its calls, by block.
+    /// Adds a message, with the known fates of its calls, by block.
     pub fn push(&mut self, message: Arc<Message>, fates: &[(usize, Fate)]) {
         let index = self.base + self.pending.len();
         let mut fates: Vec<KnownCall> =
@@ -191,11 +190,11 @@ impl Repairer {
         self.open.take();
     }
 
-    /// Marks that a request is sent here: the view of everything before it is final. Calls that are still open are closed
-    /// as the policy says.
+    /// Marks that a request is sent here: the view of everything before it is final. Calls that are still open are closed as the
+    /// policy requires.
     pub fn seal(&mut self) {
         self.earlier = self.findings.len();
-        // If no call is left to be closed, sealing changes nothing about what is shown.
+        // If no call needs closing, sealing changes nothing that is shown.
         let is_decided = self.undecided().is_empty();
         let emitted = self.open.take().filter(|_| is_decided);
         let messages = std::mem::take(&mut self.pending);
@@ -214,32 +213,32 @@ impl Repairer {
         self.base = stretch.end;
     }
 
-    /// Logs what became of a session that was read back, as [`repair`](repair()) does for one that has a name.
+    /// Logs the repairs of a session that was read back, as [`repair`](repair()) does for a history with a session name.
     pub fn log_recovery(&self, session: &str) {
-        // Going through all findings costs something.
+        // Skip the work of collecting all findings if they are not logged.
         if tracing::enabled!(tracing::Level::INFO) {
             log::recovery(session, self.policy, &self.all_findings(), &self.view().view);
         }
     }
 
-    /// The calls since the last seal that a decision has to be recorded about before a request leaves, each with what that
-    /// request would make of it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] for a call without a result,
+    /// The calls since the last seal about which a decision must be recorded before a request leaves, each with the fate that this
+    /// request would give it: [`Fate::ClosedInterrupted`] or [`Fate::ClosedLeftOut`] for a call without a result,
     /// [`Fate::ClosedWithBatch`] for one that has a result and is left out because another call of its message has none.
     pub fn undecided(&self) -> Vec<KnownCall> {
         self.pairing.decisions(self.policy)
     }
 
-    /// How many messages were added.
+    /// The number of added messages.
     pub fn len(&self) -> usize {
         self.base + self.pending.len()
     }
 
-    /// Whether none was.
+    /// Whether no message was added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What was found in everything that is sealed.
+    /// The findings about all sealed messages.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -250,8 +249,8 @@ impl Repairer {
         self.findings.iter().cloned().chain(new).collect()
     }
 
-    /// The current view, with the findings in the messages since the last seal, or in those that it sealed if none came
-    /// after it. Costs only as much as these messages, not the whole conversation.
+    /// The current view, with the findings about the messages since the last seal, or about those that it sealed if none came after
+    /// it. It costs only as much as these messages, not the whole conversation.
     pub fn view(&self) -> Repaired {
         if self.pending.is_empty() {
             let view = SoundView { sealed: self.sealed.clone(), open: None, first_change: self.first_change };
@@ -267,15 +266,15 @@ impl Repairer {
 }
 
 impl Repairer {
-    /// Closes the open calls in a stretch of messages, and makes it a chunk that never changes again.
+    /// Closes the open calls in a stretch of messages, and makes a final chunk of the stretch.
     fn seal_stretch(&mut self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) {
         self.pairing.close_open(self.policy);
         let emitted = self.emit(messages, stretch.clone(), base);
         self.settle(emitted, &messages[stretch.start - base..stretch.end - base], stretch.start);
     }
 
-    /// Makes a chunk of a stretch of messages, numbered as in the whole conversation; `base` is the number of the first in
-    /// the list.
+    /// Makes a chunk of a stretch of messages, which are numbered as in the whole conversation; `base` is the number of the first
+    /// one in the list.
     fn emit(&self, messages: &Arc<Vec<Arc<Message>>>, stretch: Range<usize>, base: usize) -> Emission {
         let list = &messages[stretch.start - base..stretch.end - base];
         let state = self.state.clone();
@@ -285,13 +284,13 @@ impl Repairer {
             chunk: (!items.is_empty())
                 .then(|| Arc::new(Chunk { messages: Arc::clone(messages), base: base as u32, items })),
             findings,
-            // Counted from the beginning of the view.
+            // Count from the beginning of the view.
             first_change: first_change.map(|change| FirstChange { item: change.item + self.items, ..change }),
             state,
         }
     }
 
-    /// Adds what was emitted of these messages, except for the chunk, which is returned.
+    /// Takes over the emission of these messages, and returns its chunk.
     fn take(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) -> Option<Arc<Chunk>> {
         self.state = emitted.state;
         self.first_change = self.first_change.or(emitted.first_change);
@@ -301,7 +300,7 @@ impl Repairer {
         emitted.chunk
     }
 
-    /// Makes what was emitted of these messages a part that nothing changes any more.
+    /// Takes over the emission of these messages as final.
     fn settle(&mut self, emitted: Emission, list: &[Arc<Message>], start: usize) {
         let chunk = self.take(emitted, list, start);
         self.sealed.extend(chunk);

@@ -1,8 +1,8 @@
-//! What each broken state becomes, under both policies. What it costs is in `linear_tests.rs`.
+//! What each broken state becomes, under both policies. The cost is tested in `linear_tests.rs`.
 //!
-//! Histories are sketched: `u` user, `s` system, `a` assistant, `a[1,2]` calls with these ids, `r1` a result, `r` one
-//! without an id. A call may end in what is known of it: `!` started, `-` not started, `?` awaiting approval, `x` closed as
-//! left out, `w` closed with its batch, `i` closed as interrupted, `*` truncated arguments. `|` is where a request was sent.
+//! Histories are sketched: `u` user, `s` system, `a` assistant, `a[1,2]` calls with these ids, `r1` a result, `r` one without an
+//! id. A mark after a call gives its fate: `!` started, `-` not started, `?` awaiting approval, `x` closed as left out, `w` closed
+//! with its batch, `i` closed as interrupted, `*` truncated arguments. `|` marks a sent request.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn message(word: &str, number: usize) -> (Message, Vec<(usize, Fate)>) {
     (Message::new(role, blocks), fates)
 }
 
-/// A view in the same language: `!` is a made-up result, `+` a joined one, `*` wrapped arguments, `o` an orphan as text.
+/// A view in the same notation: `!` is a synthesized result, `+` a joined one, `*` wrapped arguments, `o` an orphan as text.
 fn shown(view: &SoundView) -> String {
     let mut words = Vec::new();
     for item in view.items() {
@@ -144,7 +144,7 @@ fn rules(repaired: &Repaired) -> String {
     names.join(" ")
 }
 
-/// What each state becomes: the history, and the view of it under `keep` and under `drop`.
+/// Each history, and its view under `keep` and under `drop`.
 const BECOMES: &str = "
     S2-07, S2-13: a call with no result
     u a[1]                       = u a[1!]                    = u
@@ -257,7 +257,7 @@ fn what_each_state_becomes() {
     }
 }
 
-/// What is found: the policy, the history, and each rule with what was done and the message.
+/// The findings: the policy, the history, and each rule with its action and message.
 const FOUND: &str = "
     keep u a[1] u         = unanswered-call:synthesized@1
     drop u a[1] u         = unanswered-call:left-out@1
@@ -303,7 +303,7 @@ fn what_is_found() {
     }
 }
 
-/// What waits for a person, stands in another order, or was decided and sent is nothing to repair.
+/// Awaiting approval, a different order, and decisions that were sent need no repair.
 #[test]
 fn some_findings_are_notes() {
     for sketch in ["u a[1?]", "a[1,2] r2 r1", "a[1i] u", "u a[1w,2x] r1 | u"] {
@@ -327,7 +327,7 @@ fn sound_histories_are_left_alone() {
     }
 }
 
-/// The messages of a view: results are joined in order, derived ids are on both sides, arguments are wrapped.
+/// The messages of a view: results are joined in order, call and result share the derived id, arguments are wrapped.
 #[test]
 fn what_the_messages_say() {
     let messages = |sketch: &str| repair(&history(sketch), OnBroken::Keep).view.to_messages();
@@ -340,8 +340,8 @@ fn what_the_messages_say() {
     }
 }
 
-/// A request looks at the view before and after it is sealed. The view is emitted once for both, unless sealing closes a call:
-/// then what is said of that call is not what was said before.
+/// A request looks at the view before and after sealing it. The view is emitted only once for both, unless sealing closes a call
+/// and so changes how that call is shown.
 #[test]
 fn a_view_is_emitted_once_per_request() {
     let mut repairer = Repairer::new(OnBroken::Keep);
@@ -358,7 +358,7 @@ fn a_view_is_emitted_once_per_request() {
     }
 }
 
-/// What a request that leaves now would decide can be read back.
+/// The decisions that a request sent now would make can be read.
 #[test]
 fn undecided_calls() {
     let mut repairer = Repairer::new(OnBroken::Drop);
@@ -443,7 +443,7 @@ fn findings_speak() {
     }
 }
 
-/// A call that stands inside a result was never made. In a message of its own, the result is text, and so is the call in it.
+/// A call inside a result was never made. When the result becomes a message, it is text, and so is the call in it.
 #[test]
 fn a_call_inside_an_orphan_is_text() {
     let inner = Block::call(ToolCall::new("1", "look", r#"{"at":"it"}"#));

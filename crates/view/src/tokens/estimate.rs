@@ -1,8 +1,8 @@
-//! An estimate of tokens by what a text consists of: words, numbers, signs, and scripts.
+//! Estimates tokens from the parts of a text: words, numbers, signs, and scripts.
 //!
-//! It follows how tokenizers split text before they look anything up, so prose, code, JSON and base64 each get their own density. It
-//! rarely underestimates and seldom overestimates by much: an estimate that is too low overflows a window, one that is too high only
-//! compacts early. `tests.rs` pins how far it is off.
+//! It imitates how tokenizers split text before they look up pieces, so prose, code, JSON and base64 each get their own density. It
+//! rarely underestimates and seldom overestimates by much: an estimate that is too low overflows a window, while one that is too
+//! high only compacts early. `tests.rs` pins the errors.
 
 /// The tokens of a text, rounded up.
 pub(super) fn tokens(text: &str) -> u64 {
@@ -13,7 +13,7 @@ pub(super) fn tokens(text: &str) -> u64 {
         let part = if first.is_ascii() { PARTS[first as usize] } else { Part::of(first) };
         let end = match part {
             Part::Upper => capitalised(rest),
-            // Nearly all text is this; it is not worth decoding.
+            // Nearly all text is ASCII, which need not be decoded.
             _ if first.is_ascii() => {
                 let is_other = |byte: &u8| PARTS[usize::from(*byte)] != part;
                 rest.as_bytes().iter().position(is_other).unwrap_or(rest.len())
@@ -27,7 +27,7 @@ pub(super) fn tokens(text: &str) -> u64 {
     hundredths.div_ceil(100)
 }
 
-/// What each byte is; those of longer characters are none of the parts that consist of single bytes.
+/// The kind of each byte. Bytes of longer characters get none of the single-byte kinds.
 const PARTS: [Part; 256] = {
     let mut parts = [Part::Rare; 256];
     let mut byte = 0;
@@ -38,7 +38,7 @@ const PARTS: [Part; 256] = {
     parts
 };
 
-/// Where a word ends that begins with a capital letter: capital letters, or one of them and small letters.
+/// Where a word with a capital first letter ends: all capitals, or one capital followed by small letters.
 fn capitalised(text: &str) -> usize {
     let capitals = text.bytes().take_while(u8::is_ascii_uppercase).count();
     if capitals > 1 {
@@ -47,10 +47,10 @@ fn capitalised(text: &str) -> usize {
     1 + text.bytes().skip(1).take_while(u8::is_ascii_lowercase).count()
 }
 
-/// What a run of characters is.
+/// The kind of a run of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// Nothing comes before.
+    /// The beginning of the text.
     Start,
     Lower,
     Upper,
@@ -90,23 +90,23 @@ impl Part {
         }
     }
 
-    /// What a run costs, in hundredths of a token.
+    /// The cost of a run, in hundredths of a token.
     fn cost(self, run: &str, before: Self, after: &str) -> u64 {
         let bytes = run.len() as u64;
         let chars = || run.chars().count() as u64;
         let long = |letters: u64| letters.saturating_sub(7).min(9) * 10 + letters.saturating_sub(16) * 52;
-        // Letters right after digits, or capitals in the middle: seldom words, as in base64.
+        // Letters right after digits or small letters are seldom words; they occur in base64.
         let glued = if matches!(before, Self::Lower | Self::Digit) { bytes.min(4) * 8 } else { 0 };
         match self {
             Self::Start => 0,
-            // Common words are one token; what is longer than any common word is probably none.
+            // Common words are one token; a text longer than any common word is probably not one.
             Self::Lower => 100 + glued + long(bytes),
             Self::Upper => {
                 let capitals = run.bytes().take_while(u8::is_ascii_uppercase).count() as u64;
                 100 + glued + (capitals - 1) * 50 + long(bytes - capitals)
             }
             Self::Digit => bytes.div_ceil(3) * 100,
-            // The last space belongs to the word or sign after it; a number has none.
+            // The last space belongs to the following word or sign, but not to a number.
             Self::Space if bytes == 1 && !after.starts_with(|next: char| next.is_ascii_digit()) => 5,
             Self::Space => 100 + bytes / 16 * 20,
             Self::LineBreak if before == Self::Sign => 40,

@@ -1,7 +1,8 @@
-//! Exact counts by OpenAI's tokenizers, in time that grows with the length of the text whatever it is.
+//! Exact counts by OpenAI's tokenizers, in linear time for any text.
 //!
 //! The tokenizer takes more than linear time for a long text without a place to split it, such as a megabyte of one letter. So it
-//! gets pieces. They end where it splits anyway, if there is such a place; else a cut adds a token per piece at most.
+//! gets pieces. They end at a place where the tokenizer splits anyway, if there is one; otherwise a cut adds at most one token per
+//! piece.
 
 /// One of OpenAI's tokenizers, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +14,7 @@ impl Encoding {
         super::tokenizer(model).map(Self)
     }
 
-    /// Counts the tokens of a text. What looks like a control token is text. The first call loads the vocabulary.
+    /// Counts the tokens of a text. Control tokens in the text count as ordinary text. The first call loads the vocabulary.
     pub(super) fn count(self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -23,7 +24,7 @@ impl Encoding {
     }
 }
 
-/// The longest piece in bytes. Of the sizes that were measured it is the fastest for the worst texts.
+/// The longest piece, in bytes. Of the sizes that were measured, it is the fastest for the worst texts.
 pub(super) const PIECE: usize = 4 * 1024;
 
 /// Cuts a text into pieces of at most [`PIECE`] bytes.
@@ -35,8 +36,8 @@ pub(super) fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first piece ends. Looks at the second half of the longest piece only, so every piece but the last has at least half its
-/// length and finding its end takes no longer than counting it.
+/// The end of the first piece. Only the second half of the longest possible piece is searched, so every piece except the last has
+/// at least half that length, and finding its end takes no longer than counting it.
 fn cut(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();
@@ -47,8 +48,8 @@ fn cut(text: &str) -> usize {
     found.unwrap_or(longest)
 }
 
-/// Whether both tokenizers split between the first and the second of these bytes: before a space between two words, and between a
-/// line break and a word.
+/// Whether both tokenizers split between the first two of these bytes: before a space between two words, and between a line break
+/// and a word.
 fn splits(around: &[u8]) -> bool {
     match around {
         [before, b' ', after] => before.is_ascii_alphabetic() && after.is_ascii_alphabetic(),

@@ -1,4 +1,4 @@
-//! Known counts, how far estimates are off, and that the work grows with the text.
+//! Known counts, the errors of estimates, and linear work.
 
 use super::*;
 
@@ -89,14 +89,14 @@ fn cutting_a_text_does_not_change_its_count() {
     for (name, text) in samples() {
         let long = text.repeat(40_000 / text.len() + 1);
         let (whole, cut) = (vocabulary.count(&long) as u64, TokenCounter::for_model("gpt-5").text(&long));
-        // A text without words is cut anywhere: a token more per cut at most, two per cut in scripts of several bytes.
+        // A text without words may be cut anywhere: at most one extra token per cut, or two in scripts with multi-byte characters.
         let cuts = (long.len() / exact::PIECE * 2) as u64;
         let allowed = if matches!(name, "prose" | "code") { 0 } else { cuts };
         assert!(whole.abs_diff(cut) <= allowed, "{name}: {cut} in pieces, {whole} whole");
     }
 }
 
-/// The tokenizer only ever sees short pieces, and few of them. So its work grows with the length of the text.
+/// The tokenizer only gets short pieces, and few of them, so its work grows linearly with the text.
 #[cfg(feature = "tokenizer")]
 #[test]
 fn every_text_is_cut_into_few_short_pieces() {
@@ -145,7 +145,7 @@ fn reported_usage_corrects_within_bounds() {
     assert_eq!(Correction::learned(&counter, 10, 0), None);
 }
 
-/// What a tokenizer counts misses little.
+/// Exact counts need only small corrections.
 #[cfg(feature = "tokenizer")]
 #[test]
 fn exact_counts_are_corrected_less() {
@@ -172,7 +172,7 @@ fn a_ledger_counts_each_entry_once() {
     assert_eq!(ledger.message(first, &long), other.message(&long));
 }
 
-/// Arguments that are too long to be sent count as the note that goes out in their place.
+/// Arguments that are too long to send count as the note that replaces them.
 #[test]
 fn arguments_that_are_not_sent_take_no_tokens() {
     let arguments = format!(r#"{{"content":"{}"}}"#, "word ".repeat(crate::sound::LONGEST_ARGUMENTS / 5 + 1));

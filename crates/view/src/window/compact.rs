@@ -1,4 +1,4 @@
-//! Which messages a summary replaces.
+//! Decides which messages a summary replaces.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,40 +7,40 @@ use rejoin_record::{
     content::{Compacted, KeptMessage},
 };
 
-use super::{Scene, places, text};
+use super::{Scene, pinned, text};
 use crate::{TokenCounter, path::Walk};
 
-/// How many messages a compaction keeps beside the summary.
+/// How many messages a compaction keeps in addition to the summary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactPolicy {
-    /// The tokens of the newest messages, which stay as they are.
+    /// How many tokens of the newest messages stay unchanged.
     pub tail_tokens: u64,
-    /// The tokens of older messages of the user, which stay too, newest first.
+    /// How many tokens of the user's older messages stay, too, newest first.
     pub user_tokens: u64,
-    /// The fewest turns that stay as they are, however long they are.
+    /// The fewest turns that stay unchanged, however long they are.
     pub turns: usize,
 }
 
-/// A compaction that lacks only its summary.
+/// A compaction without its summary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactionPlan {
-    /// The first of the newest messages, which stay as they are; none if all are summarised.
+    /// The first of the newest messages, which stay unchanged; `None` if all are summarised.
     pub keep_from: Option<EntryId>,
-    /// Its place.
+    /// The index of that message.
     pub tail: usize,
     /// Older messages that stay.
     pub kept: Vec<KeptMessage>,
     /// The tokens of all messages now.
     pub tokens_before: u64,
-    /// The tokens of what stays, without the summary.
+    /// The tokens of the messages that stay, without the summary.
     pub tokens_kept: u64,
 }
 
 /// A message of the user that would be cut shorter than this, in tokens, is left out instead.
 const SHORTEST: u64 = 100;
 
-/// Chooses what stays beside a summary. Messages from `unanswered` on stay in any case: the model has not seen them yet. None if
-/// there would be nothing to summarise.
+/// Chooses the messages that stay next to a summary. Messages from `unanswered` on always stay, because the model has not seen them
+/// yet. `None` if there is nothing to summarise.
 #[must_use]
 pub fn plan(
     walk: &Walk,
@@ -69,7 +69,7 @@ pub fn plan(
 }
 
 impl CompactionPlan {
-    /// The entry, with its summary.
+    /// The compaction's content, with its summary.
     #[must_use]
     pub fn with(self, summary: impl Into<Text>) -> Compacted {
         let kept = Some(self.kept).filter(|kept| !kept.is_empty());
@@ -77,10 +77,10 @@ impl CompactionPlan {
     }
 }
 
-/// The place of the first message that stays as it is.
+/// The index of the first message that stays unchanged.
 fn tail(scene: &Scene<'_>, policy: &CompactPolicy, unanswered: usize) -> usize {
     let length = scene.tokens.len();
-    // What an earlier compaction hid must not come back: the older messages that it kept stand alone.
+    // Messages that an earlier compaction hid must not come back, so the tail begins after its summary.
     let first = scene.walk.summary().map_or(0, |summary| summary + 1);
     let last = (first..=unanswered.clamp(first, length))
         .rev()
@@ -108,11 +108,11 @@ fn tail(scene: &Scene<'_>, policy: &CompactPolicy, unanswered: usize) -> usize {
             }
         }
     }
-    // Cutting at the beginning of a turn is better, if one is near enough.
+    // Prefer to cut at the beginning of a turn, if one is near enough.
     turn.unwrap_or(best)
 }
 
-/// The older messages that stay, by their places, with their tokens.
+/// The indexes of the older messages that stay, with their tokens.
 fn kept(
     scene: &Scene<'_>,
     counter: &TokenCounter,
@@ -126,12 +126,7 @@ fn kept(
     };
     let instructions =
         messages.iter().take_while(|message| matches!(message.role, Role::System | Role::Developer)).count();
-    let places = places(walk);
-    let pinned = walk.pinned().iter().filter_map(|entry| places.get(entry).copied());
-    let stay: HashSet<usize> = (0..instructions)
-        .chain(pinned.flat_map(|place| scene.group(place)))
-        .filter(|place| *place < tail)
-        .collect();
+    let stay: HashSet<usize> = (0..instructions).chain(pinned(walk)).filter(|place| *place < tail).collect();
     let mut kept: BTreeMap<usize, _> = stay.iter().map(|place| (*place, whole(*place))).collect();
     let mut left = policy.user_tokens;
     for place in (0..tail).rev().filter(|place| !stay.contains(place) && scene.is_said(*place)) {

@@ -1,4 +1,4 @@
-//! Which tool results become tombstones.
+//! Decides which tool results become tombstones.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,21 +7,22 @@ use rejoin_record::{EntryId, content::CallAt};
 use super::newest_turn;
 use crate::{TokenCounter, path::Walk, tokens::SHORT_RESULT};
 
-/// When results are pruned. Every rule is optional, and the strictest wins. The newest turn and pinned messages are never pruned.
+/// When results are pruned. Every rule is optional, and the strictest one decides. The newest turn and pinned messages are never
+/// pruned.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PrunePolicy {
-    /// The number of newest results that stay.
+    /// How many of the newest results stay.
     pub keep_last: Option<usize>,
-    /// The age above which results are pruned.
+    /// The age from which results are pruned.
     pub max_age: Option<Duration>,
-    /// The tokens that all results together may take. The oldest are pruned until the rest fit.
+    /// How many tokens all results together may take. The oldest are pruned until the rest fit.
     pub token_budget: Option<u64>,
     /// The fewest results to prune together. With 1, a result is pruned as soon as a rule applies. Without a number, pruning waits
-    /// until it can prune many, because after every change the provider has to read again everything that follows.
+    /// until it can prune many, because after every change the provider must read everything behind it again.
     pub batch: Option<usize>,
 }
 
-/// What pruning would do.
+/// The results that pruning would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pruned {
     /// The results to prune, oldest first.
@@ -35,7 +36,7 @@ pub struct Pruned {
 /// The batch size if none is set and no budget is exceeded.
 const BATCH: usize = 8;
 
-/// With a budget, pruning goes on until the results take this share of it.
+/// With a budget, pruning continues until the results take only this fraction of it.
 const LOW_MARK: f64 = 0.1;
 
 struct Candidate {
@@ -99,7 +100,7 @@ fn candidates(
     age: impl Fn(EntryId) -> Option<Duration>,
 ) -> Vec<Candidate> {
     let newest_turn = newest_turn(walk);
-    let pinned: HashSet<EntryId> = walk.pinned().iter().copied().collect();
+    let pinned = super::pinned(walk);
     let mut candidates = Vec::new();
     for (place, (message, entry)) in walk.messages().iter().zip(walk.entries()).enumerate() {
         for (block, content) in
@@ -109,9 +110,9 @@ fn candidates(
             if walk.is_pruned(*entry, at.block) {
                 continue;
             }
-            let unread = walk.unread(*entry).map(|unread| counter.unread_block(unread.tokens));
+            let unread = walk.unread(*entry).map(|unread| counter.unread_block(unread));
             let tokens = unread.unwrap_or_else(|| counter.block(content));
-            let may_go = place < newest_turn && !pinned.contains(entry) && tokens > SHORT_RESULT;
+            let may_go = place < newest_turn && !pinned.contains(&place) && tokens > SHORT_RESULT;
             candidates.push(Candidate { at, tokens, age: age(*entry), may_go });
         }
     }

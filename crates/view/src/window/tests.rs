@@ -1,4 +1,4 @@
-//! Choices about long conversations: what is never split, and what a text keeps.
+//! Choices about long conversations: what is never split, and how texts are shortened.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn talk() -> Vec<Message> {
     ]
 }
 
-/// B7: whatever the budget, no call is kept without its result and no result without its call.
+/// B7: with any budget, no call is kept without its result and no result without its call.
 #[test]
 fn pairs_are_never_split() {
     let entries = entries(talk(), &[]);
@@ -79,7 +79,7 @@ fn pairs_are_never_split() {
     }
 }
 
-/// The newest turn and pinned messages are never pruned, and short results are not worth it.
+/// The newest turn, pinned messages and short results are never pruned.
 #[test]
 fn what_is_never_pruned() {
     let policy = PrunePolicy { keep_last: Some(0), batch: Some(1), ..PrunePolicy::default() };
@@ -88,8 +88,9 @@ fn what_is_never_pruned() {
         prune::plan(&walk(&entries), &TokenCounter::for_model("m"), &policy, |_| None)
     };
     assert_eq!(plan(&[]).results.len(), 2, "the newest turn stays");
-    assert_eq!(plan(&[3]).results.len(), 1, "a pinned one stays");
-    assert_eq!(plan(&[3]).survivors.len(), 2);
+    assert_eq!(plan(&[3]).results.len(), 0, "a pinned one stays, with the other result of the same message");
+    assert_eq!(plan(&[3]).survivors.len(), 3);
+    assert_eq!(plan(&[9]).results.len(), 2, "a pin concerns no other results");
 }
 
 /// S1-17, S1-20, S1-21, S1-22: results are pruned by number, by age, and by tokens, oldest first. The strictest rule wins.
@@ -104,7 +105,7 @@ fn results_are_pruned_by_number_age_and_tokens() {
     let walk = walk(&entries);
     let counter = TokenCounter::for_model("m");
     let place = |entry| walk.entries().iter().position(|other| *other == entry).unwrap();
-    // The first message is 16 minutes old, the last one a minute.
+    // The first message is 16 minutes old, the last one is one minute old.
     let age = |entry| Some(Duration::from_secs(60 * (16 - place(entry) as u64)));
     let pruned = |policy: PrunePolicy| {
         let plan = prune::plan(&walk, &counter, &policy, age);
@@ -134,8 +135,8 @@ fn results_are_pruned_by_number_age_and_tokens() {
     assert_eq!(pruned(PrunePolicy { batch: Some(2), ..both }), [2, 6]);
 }
 
-/// S3-29, B37: a shortened text keeps its budget and says truly how much is missing, in any script. At least two fifths of
-/// the budget are its beginning, and as much its end.
+/// S3-29, B37: a shortened text keeps its budget and states correctly how much is missing, in any script. Its beginning and its end
+/// each take at least two fifths of the budget.
 #[test]
 fn a_shortened_text_keeps_its_budget() {
     let counter = TokenCounter::for_model("m");

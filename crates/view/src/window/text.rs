@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use rejoin_record::{Block, BlockKind, Message};
+use rejoin_record::{Block, BlockKind, Message, text::plural};
 
 use crate::{TokenCounter, sound::arguments_in_brief};
 
@@ -28,15 +28,16 @@ pub fn middle_left_out(text: &str, tokens: u64, counter: &TokenCounter) -> Strin
     }
 }
 
-/// A conversation as plain text, for a model that reads it rather than takes part. Each message is shortened to at most `longest` tokens.
+/// A conversation as plain text, for a model that reads it without taking part. Each message is shortened to at most `longest`
+/// tokens.
 #[must_use]
 pub fn transcript(messages: &[Arc<Message>], longest: u64, counter: &TokenCounter) -> Vec<String> {
-    messages.iter().map(|message| middle_left_out(&told(message), longest, counter)).collect()
+    messages.iter().map(|message| middle_left_out(&message_text(message), longest, counter)).collect()
 }
 
 /// A message as plain text, with its calls and results.
 #[must_use]
-pub fn told(message: &Message) -> String {
+pub fn message_text(message: &Message) -> String {
     let mut out = format!("{}:", message.role.as_str());
     for block in &message.blocks {
         // Writing to a string cannot fail.
@@ -52,51 +53,79 @@ pub fn told(message: &Message) -> String {
             }
             BlockKind::Image(_) => write!(out, "\n[an image]"),
             BlockKind::Document(_) => write!(out, "\n[a document]"),
-            // Reasoning is the model's own, and not part of what was said.
+            // Reasoning is not part of the conversation's text.
             BlockKind::Reasoning(_) | BlockKind::Opaque(_) => Ok(()),
         };
     }
     out
 }
 
-/// A summary that no model wrote: the first line of everything that was said, as much of it as fits. `earlier` is the summary of this kind
-/// that it continues.
+/// A summary that no model wrote: one line per message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Its text.
+    pub text: String,
+    /// The number of messages that are only counted, because their lines did not fit.
+    pub unlisted: u64,
+}
+
+/// Lists `messages` after `earlier`: the summary so far, and the number of messages that it only counts. If a model wrote that
+/// summary, its text stays, in at most half of the room. The list takes about `tokens`. If the lines do not fit, all of them become
+/// shorter; if that is not enough, the oldest are only counted.
 #[must_use]
-pub fn digest(
-    earlier: Option<&str>,
+pub fn listing(
+    earlier: Option<(&str, u64)>,
     messages: &[Arc<Message>],
     tokens: u64,
     counter: &TokenCounter,
-) -> String {
-    const ITEM: &str = "\n- ";
-    let earlier = earlier.filter(|text| text.contains(DIGEST)).map(|text| text.split(ITEM).skip(1));
-    let mut lines: Vec<String> = earlier.into_iter().flatten().map(str::to_owned).collect();
-    lines.extend(messages.iter().map(|message| {
-        let line: String = told(message).split_whitespace().collect::<Vec<_>>().join(" ");
-        let end = line.floor_char_boundary(LINE);
-        format!("{}{}", &line[..end], if end < line.len() { " …" } else { "" })
-    }));
-    let mut out = format!("{DIGEST} What was said, in short:");
-    let mut left = tokens.saturating_sub(counter.text(&out));
-    // The newest lines are the ones that are still needed.
-    let mut from = lines.len();
-    while from > 0 {
-        let size = counter.text(&lines[from - 1]) + 2;
-        if size > left {
-            break;
-        }
-        from -= 1;
-        left -= size;
+) -> Listing {
+    let (earlier, counted) = earlier.unwrap_or_default();
+    let (written, listed) = earlier.rsplit_once(LISTED).unwrap_or((earlier, ""));
+    let mut text = middle_left_out(written.trim_end(), tokens / 2, counter);
+    if !text.is_empty() {
+        text.push_str("\n\n");
     }
-    for line in &lines[from..] {
-        out.push_str(ITEM);
-        out.push_str(line);
+    text.push_str(LISTED);
+    let in_one_line =
+        |message: &Arc<Message>| message_text(message).split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> =
+        listed.split(ITEM).skip(1).map(str::to_owned).chain(messages.iter().map(in_one_line)).collect();
+    let left = tokens.saturating_sub(counter.text(&text));
+    let (shortest, longer) = LINES.split_last().expect("BUG: there are lengths of lines");
+    let fitting = longer.iter().find_map(|bytes| {
+        let items = newest_items(&lines, *bytes, left, counter);
+        (items.len() == lines.len()).then_some(items)
+    });
+    let items = fitting.unwrap_or_else(|| newest_items(&lines, *shortest, left, counter));
+    let unlisted = counted + (lines.len() - items.len()) as u64;
+    if unlisted > 0 {
+        // Writing to a string cannot fail.
+        let _ =
+            write!(text, "\n({} not listed; recall finds everything.)", plural(unlisted, "older message"));
     }
-    out
+    text.extend(items.iter().rev().map(String::as_str));
+    Listing { text, unlisted }
 }
 
-/// How a summary of this kind begins.
-const DIGEST: &str = "Earlier messages were summarized without a model.";
+/// The newest lines that fit, as items of a list, newest first, each shortened to `bytes`.
+fn newest_items(lines: &[String], bytes: usize, tokens: u64, counter: &TokenCounter) -> Vec<String> {
+    let mut left = tokens;
+    let mut items = Vec::new();
+    for line in lines.iter().rev() {
+        let end = line.floor_char_boundary(bytes);
+        let item = format!("{ITEM}{}{}", &line[..end], if end < line.len() { " …" } else { "" });
+        let Some(rest) = left.checked_sub(counter.text(&item)) else { break };
+        left = rest;
+        items.push(item);
+    }
+    items
+}
 
-/// The bytes of one line.
-const LINE: usize = 160;
+/// The line before the list.
+const LISTED: &str = "Earlier messages were summarized without a model. What was said, in short:";
+
+/// The beginning of each line of the list.
+const ITEM: &str = "\n- ";
+
+/// The possible lengths of lines, in bytes: the first with which all lines fit, or else the last.
+const LINES: [usize; 4] = [160, 100, 60, 40];

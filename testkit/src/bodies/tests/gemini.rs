@@ -1,4 +1,4 @@
-//! Every way in which bodies of Gemini are broken does occur.
+//! Every kind of fault does occur in bodies of Gemini.
 
 use serde_json::Value;
 

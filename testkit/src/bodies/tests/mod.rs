@@ -1,5 +1,5 @@
-//! The generators by themselves: what they write is JSON, what they say of it is true, and every way of being broken does
-//! occur. What occurs is looked for in the JSON, not asked of the plan.
+//! Tests of the generators: their output is JSON, their truth is true, and every kind of fault does occur. Faults are looked for in
+//! the JSON, not in the plan.
 
 mod gemini;
 mod responses;

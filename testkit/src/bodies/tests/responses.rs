@@ -1,4 +1,4 @@
-//! Every way in which bodies of OpenAI Responses are broken does occur.
+//! Every kind of fault does occur in bodies of OpenAI Responses.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! An HTTP client of one file: what it cannot do, no test needs.
+//! A minimal HTTP client in one file, with only what the tests need.
 
 use std::{
     io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::Loopback;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Got {
     pub status: u16,
@@ -130,7 +130,7 @@ impl Client {
         Ok(())
     }
 
-    /// What came before trouble is kept.
+    /// Bytes that arrived before a failure are kept.
     fn some(&mut self, got: &mut Got, length: usize) -> std::io::Result<()> {
         let mut left = length;
         let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! The codecs against the server: what a model said is decoded, written down, encoded again, and must be accepted.
+//! The codecs with the server: a model's answer is decoded, recorded, encoded again, and must be accepted.
 
 use rejoin_formats::{Context, Dialect, Target};
 use rejoin_record::Message;
@@ -17,7 +17,7 @@ fn context(dialect: Dialect, service: Service, api: &str) -> Context {
             context.put(name, &value.to_string());
         }
     }
-    // A codec alone need not know what was sent before, so it may leave thinking out; then it must not be demanded.
+    // A codec alone need not know what was sent before, and may leave thinking out; the server must then not require it.
     if dialect == Dialect::Anthropic {
         context.put("thinking", r#"{"type":"adaptive"}"#);
     }

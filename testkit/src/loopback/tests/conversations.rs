@@ -1,4 +1,4 @@
-//! Conversations as they should be, and as they should not.
+//! Valid and invalid conversations.
 
 use serde_json::{Value, json};
 

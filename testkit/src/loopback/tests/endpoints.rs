@@ -1,4 +1,4 @@
-//! Every address answers as it should, and HTTP is what it should be.
+//! Every address answers correctly, and HTTP is handled correctly.
 
 use std::io::Write as _;
 
@@ -150,7 +150,7 @@ fn streams_have_the_events_of_the_real_apis_in_their_order() {
     let events = got.events();
     let last = events.last().unwrap();
     assert_eq!(last["type"], "response.completed");
-    // What is encrypted is whole only when the item is done.
+    // Encrypted content is complete only when the item is done.
     let added = events.iter().find(|event| event["type"] == "response.output_item.added").unwrap();
     let done = events.iter().find(|event| event["type"] == "response.output_item.done").unwrap();
     assert_ne!(added["item"]["encrypted_content"], done["item"]["encrypted_content"]);
@@ -284,7 +284,7 @@ fn http_is_spoken_as_clients_speak_it() {
     client.stream.write_all(expecting.as_bytes()).unwrap();
     assert_eq!(client.receive().status, 200);
     assert!(server.requests().iter().all(|heard| *heard.body == *body.as_bytes()));
-    // A client that says nothing sensible is told so.
+    // A client that sends nonsense gets an error.
     let mut client = Client::to(&server);
     client.stream.write_all(b"what?\r\n\r\n").unwrap();
     assert_eq!(client.receive().status, 400);

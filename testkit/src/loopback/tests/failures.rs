@@ -1,4 +1,4 @@
-//! Every fault does what it says.
+//! Every fault has its effect.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn answers_break_off_where_they_are_told_to() {
             server.fault(fault.clone());
             let got = streamed(&server);
             assert_eq!((got.status, got.end), (200, end), "{fault:?}");
-            // What was sent shortly before a reset may be lost on the way.
+            // Bytes sent shortly before a reset may be lost on the way.
             if end != "reset" {
                 assert_eq!(got.body.len(), bytes, "{fault:?}");
             }

@@ -95,7 +95,7 @@ fn tokens_expire() {
     assert_eq!(chat(&server, &short, &EDITOR).status, 401);
 }
 
-/// COP-01, the other way: the token of GitHub is good as it is.
+/// COP-01, the other way: GitHub's token is accepted directly.
 #[test]
 fn copilot_may_take_the_token_as_it_is() {
     let copilot = Gate { direct: true, ..Gate::default() };

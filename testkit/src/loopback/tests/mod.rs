@@ -1,4 +1,4 @@
-//! Tests of the loopback provider, with a client that is as small as it can be.
+//! Tests of the loopback provider, with a minimal client.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod client;
@@ -68,7 +68,7 @@ const APIS: [(Service, &str); 9] = [
     (Service::Groq, ""),
 ];
 
-/// A request with one thing said by a person, one tool, and reasoning wherever that can be had.
+/// A request with one message of a person, one tool, and reasoning if the service has it.
 fn first(service: Service, api: &str, said: &str, stream: bool) -> Value {
     let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]});
     let function = json!({"name": "calculate", "description": "sums", "parameters": schema});
@@ -97,13 +97,13 @@ fn first(service: Service, api: &str, said: &str, stream: bool) -> Value {
     }
 }
 
-/// The list of messages, whatever it is called.
+/// The list of messages, under any name.
 fn messages(body: &mut Value) -> &mut Vec<Value> {
     let name = ["messages", "input", "contents"].into_iter().find(|name| body[name].is_array()).unwrap();
     body[name].as_array_mut().unwrap()
 }
 
-/// Puts an answer that came at once after what was said, and a result for each of its calls. How many calls there were.
+/// Appends an answer that arrived in one piece, and a result for each of its calls. Returns the number of calls.
 fn go_on(service: Service, api: &str, body: &mut Value, answer: &Value) -> usize {
     let (said, results): (Vec<Value>, Vec<Value>) = match (service, api) {
         (Service::Anthropic, _) => {

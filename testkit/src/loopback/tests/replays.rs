@@ -1,4 +1,4 @@
-//! What was issued comes back as it was, where it was, or is refused.
+//! Issued secrets come back unchanged, at the same place, or are refused.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{
     KEY, ask, first, go_on, messages, server,
 };
 
-/// A request that carries back what was issued, and the server that issued it.
+/// A request that returns issued secrets, and the server that issued them.
 fn replay(service: Service, api: &str) -> (Loopback, Value) {
     let server = server();
     let mut body = first(service, api, "tools:2 steps:3 think", false);
@@ -19,7 +19,7 @@ fn replay(service: Service, api: &str) -> (Loopback, Value) {
     (server, body)
 }
 
-/// Sends a changed request; what is wrong with it.
+/// Sends a changed request, and returns its faults.
 fn verdict(server: &Loopback, service: Service, api: &str, body: &Value) -> Vec<String> {
     server.forget();
     let got = ask(server, service, api, body);
@@ -50,7 +50,7 @@ fn thinking_comes_back_as_it_was() {
         let name = field(block);
         block[name] = json!("EqQBCgIYAhIM");
     };
-    // What follows then has another prefix.
+    // The content after it then has a different prefix.
     assert_eq!(verdict(&unknown), ["ANT-20", "ANT-21"]);
     let altered = |body: &mut Value| {
         let block = &mut body["messages"][3]["content"][0];
@@ -116,7 +116,7 @@ fn encrypted_reasoning_comes_back_as_it_was() {
     };
     let place = |items: &[Value], kind: &str| items.iter().rposition(|item| item["type"] == kind).unwrap();
     assert_eq!(verdict(&|_| {}), [""; 0]);
-    // Neither ids nor other fields beside the text are needed.
+    // Neither ids nor fields other than the text are needed.
     let bare = |items: &mut Vec<Value>| {
         for item in items {
             item.as_object_mut().unwrap().retain(|name, _| name != "id" && name != "status");
@@ -131,7 +131,7 @@ fn encrypted_reasoning_comes_back_as_it_was() {
     assert_eq!(verdict(&altered), ["RSP-07"]);
     let prefix = |items: &mut Vec<Value>| items[0]["content"] = json!("something else");
     assert_eq!(verdict(&prefix), ["RSP-07", "RSP-07"]);
-    // Without its blob an item is not there (RSP-06), and what follows it misses it.
+    // Without its blob, an item does not count (RSP-06), and the next item misses it.
     let blobless = |items: &mut Vec<Value>| {
         let at = place(items, "reasoning");
         items[at].as_object_mut().unwrap().remove("encrypted_content");
@@ -217,7 +217,7 @@ fn thought_signatures_come_back_in_their_parts() {
     assert_eq!(verdict(&edited), ["GEM-12"]);
 }
 
-/// OR-01: what OpenRouter passed on comes back unmodified, whether it was streamed or not.
+/// OR-01: reasoning that OpenRouter passed on comes back unmodified, streamed or not.
 #[test]
 fn reasoning_details_come_back_unmodified() {
     let service = Service::OpenRouter;

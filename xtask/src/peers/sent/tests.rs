@@ -1,4 +1,4 @@
-//! What must be noticed in a request of Codex.
+//! The faults that must be noticed in a request of Codex.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn rollout(items: &[Value]) -> Rollout {
     Rollout::read(&text.join("\n")).unwrap()
 }
 
-/// The request that Codex makes of these items.
+/// The request that Codex makes from these items.
 fn request(items: &[Value]) -> String {
     let own = [text("developer", "you are Codex")];
     let after = [text("user", "<environment_context>"), text("user", "go on")];

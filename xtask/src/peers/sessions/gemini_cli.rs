@@ -1,6 +1,6 @@
-//! Gemini CLI resumes what lies in its project's `chats` folder, and lists it.
+//! Gemini CLI resumes sessions in its project's `chats` folder, and lists them.
 //!
-//! It deletes sessions on its own account, see `docs/peers.md`: so it lists before it resumes, and each session has its own home.
+//! It deletes sessions on its own, see `docs/peers.md`. So it lists before it resumes, and each session has a separate home folder.
 
 use std::{
     fs,
@@ -17,13 +17,13 @@ use crate::{
     run::files,
 };
 
-/// The name that a folder gets in the program's own folder.
+/// The folder's name in the program's own folder.
 const PROJECT: &str = "w";
 
-/// The id of a session that names none.
+/// The id for a session without one.
 const NO_ID: &str = "0194f3a2-0000-4000-8000-00000000c0de";
 
-/// What stands for an answer to results, so that the next user message stays a turn of its own. rejoin writes it too.
+/// Takes the place of an answer to results, so that the next user message stays a separate turn. rejoin writes it, too.
 const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
 
 pub fn install(folder: &Path) -> Result<Box<dyn Program>> {
@@ -61,7 +61,7 @@ impl Program for GeminiCli {
         "gemini"
     }
 
-    /// A sound log must pass; what the program doubles, leaves out or does not find must be noticed.
+    /// A sound log must pass; anything that the program duplicates, leaves out or does not find must be noticed.
     fn by_hand(&self, _: &Path) -> Vec<(bool, String)> {
         let header = json!({"sessionId": NO_ID, "projectHash": "x", "startTime": "2026-11-15T12:00:00.000Z"});
         let response = json!({"functionResponse": {"id": "c1", "name": "ls", "response": {"output": "x"}}});
@@ -117,7 +117,7 @@ impl Program for GeminiCli {
     }
 
     fn kept(&self, home: &Path, id: &str) -> Result<PathBuf> {
-        // A second file of the session, which it begins before it has found the first, holds nothing.
+        // A second file of the session, which it begins before it has found the first, is empty.
         let chats = home.join(".gemini/tmp").join(PROJECT).join("chats");
         let mut all = files(&chats, &format!("-{}.jsonl", id.get(..8).unwrap_or_default()))?;
         anyhow::ensure!(!all.is_empty(), "Gemini CLI keeps no session in {}", chats.display());

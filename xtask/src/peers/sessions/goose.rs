@@ -14,7 +14,7 @@ use super::{
 };
 use crate::peers::{agents::PROMPT, install, provider::Provider};
 
-/// The id of the session that is written by hand.
+/// The id of the hand-written session.
 const ID: &str = "20261115_1";
 
 pub fn install(folder: &Path) -> Result<Box<dyn Program>> {
@@ -28,7 +28,7 @@ impl Goose {
         let mut command = Command::new(&self.0);
         command.current_dir(directory(home)).env("HOME", home).env("GOOSE_PATH_ROOT", home.join("goose"));
         command.env("GOOSE_DISABLE_KEYRING", "1");
-        // Naming a session and summing up old calls take requests of their own.
+        // Naming a session and summarising old calls would send separate requests.
         command.env("GOOSE_DISABLE_SESSION_NAMING", "true").env("GOOSE_TOOL_PAIR_SUMMARIZATION", "false");
         command
     }
@@ -43,12 +43,12 @@ impl Program for Goose {
         "goose"
     }
 
-    /// The dialect that keeps the texts of a message apart, and so what goose adds to it.
+    /// The dialect that keeps the texts of a message apart, and so also the text that goose adds.
     fn dialect(&self) -> &'static str {
         "anthropic"
     }
 
-    /// A sound session must pass; what goose leaves out, hides or orders otherwise must be noticed.
+    /// A sound session must pass; anything that goose leaves out, hides or reorders must be noticed.
     fn by_hand(&self, directory: &Path) -> Vec<(bool, String)> {
         let text = |text: &str| json!([{"type": "text", "text": text}]);
         let value = json!({"name": "ls", "arguments": {"path": "."}});
@@ -98,7 +98,7 @@ impl Program for Goose {
         Ok(home.join("goose/data/sessions/sessions.db"))
     }
 
-    /// It keeps the pictures in results, but sends this provider only their texts.
+    /// It keeps the images in results, but sends this provider only their texts.
     fn leave_out(&self, body: &mut Value) {
         let messages = body["messages"].as_array_mut().into_iter().flatten();
         let blocks = messages.filter_map(|message| message["content"].as_array_mut()).flatten();
@@ -107,7 +107,7 @@ impl Program for Goose {
         }
     }
 
-    /// The time, the folder and a list of tasks, before or after a message of the user.
+    /// Text with the time, the folder or a list of tasks, before or after a message of the user.
     fn adds(&self, text: &str) -> bool {
         text.starts_with("<info-msg>") && text.trim_end().ends_with("</info-msg>")
     }
@@ -118,9 +118,9 @@ impl Program for Goose {
 struct Row {
     role: &'static str,
     content: String,
-    /// Whether the model gets it.
+    /// Whether the model sees it.
     seen: bool,
-    /// When it was written, in seconds; its place if nothing is said.
+    /// When it was written, in seconds; `None` means its index.
     time: Option<usize>,
 }
 

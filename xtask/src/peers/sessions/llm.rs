@@ -45,23 +45,23 @@ impl Program for Llm {
         "openai-chat"
     }
 
-    /// OpenAI's limits are not llm's: with a plugin it sends the same thread to any provider.
+    /// OpenAI's limits do not apply to llm: with a plugin, it sends the same thread to any provider.
     fn measure(&self) -> &'static str {
         "anthropic"
     }
 
-    /// More than 128 calls in one message.
+    /// The complaint about more than 128 calls in one message.
     fn exceeds_a_limit(&self, complaint: &str) -> bool {
         let mut errors = complaint.lines().filter(|line| line.trim_start().starts_with("error ")).peekable();
         errors.peek().is_some() && errors.all(|error| error.contains(".tool_calls': array too long"))
     }
 
-    /// llm resumes no conversation whose last model it does not know, even if it is told to use another one.
+    /// llm does not resume a conversation whose last model is unknown to it, even if it is told to use another one.
     fn options(&self) -> &'static [&'static str] {
         &["--model", MODEL]
     }
 
-    /// A sound thread must pass; a broken chain, another order and an unknown model must be noticed.
+    /// A sound thread must pass; a broken chain, a different order and an unknown model must be noticed.
     fn by_hand(&self, _: &Path) -> Vec<(bool, String)> {
         let call = json!({"name": "ls", "arguments": {"path": "."}, "tool_call_id": "c1"});
         let result = json!({"name": "ls", "output": "x", "tool_call_id": "c1"});
@@ -88,7 +88,7 @@ impl Program for Llm {
     }
 
     fn place(&self, home: &Path, session: &Path) -> Result<Result<String, String>> {
-        // Any command that reads something else makes the database.
+        // Any command that reads something else creates the database.
         let empty = || output(home, self.command(home).args(["fragments", "list"]));
         fs::create_dir_all(home.join("llm"))?;
         sqlite::place(session, &self.kept(home, "")?, empty)?;
@@ -101,7 +101,7 @@ impl Program for Llm {
     }
 
     fn resume(&self, home: &Path, id: &str, provider: &Provider) -> Result<Command> {
-        // YAML takes JSON.
+        // YAML accepts JSON.
         let model = json!([{"model_id": MODEL, "model_name": MODEL, "api_base": format!("{}/v1", provider.origin()),
             "vision": true, "supports_tools": true}]);
         fs::write(home.join("llm/extra-openai-models.yaml"), model.to_string())?;

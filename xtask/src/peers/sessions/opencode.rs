@@ -1,4 +1,4 @@
-//! opencode imports what rejoin exports, lists it and resumes it.
+//! opencode imports, lists and resumes sessions that rejoin exported.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ struct Opencode(PathBuf);
 impl Opencode {
     fn command(&self, home: &Path) -> Command {
         let mut command = Command::new(&self.0);
-        // It believes `PWD` more than the folder it is run in.
+        // It trusts `PWD` more than its working folder.
         command.current_dir(directory(home)).env("PWD", directory(home)).env("HOME", home);
         for variable in ["MODELS_FETCH", "DEFAULT_PLUGINS", "AUTOUPDATE", "LSP_DOWNLOAD"] {
             command.env(format!("OPENCODE_DISABLE_{variable}"), "1");
@@ -48,7 +48,7 @@ impl Program for Opencode {
         "anthropic"
     }
 
-    /// A sound export must pass; what the import refuses, and what is answered or ordered otherwise, must be noticed.
+    /// A sound export must pass; sessions that the import refuses, and those with other answers or another order, must be noticed.
     fn by_hand(&self, directory: &Path) -> Vec<(bool, String)> {
         let time = json!({"start": 1, "end": 2});
         let done = json!({"status": "completed", "input": {"path": "."}, "output": "x", "title": "", "metadata": {}, "time": time});
@@ -73,7 +73,7 @@ impl Program for Opencode {
     }
 
     fn place(&self, home: &Path, session: &Path) -> Result<Result<String, String>> {
-        // In a repository it writes into `.git`, so the one around this folder must not be found.
+        // In a repository it writes into `.git`, so it must not find the repository around this folder.
         let init = Command::new("git")
             .args(["init", "--quiet"])
             .arg(directory(home))
@@ -103,7 +103,7 @@ impl Program for Opencode {
             "autoupdate": false, "share": "disabled", "snapshot": false, "small_model": "loopback/m", "provider": {"loopback": loopback},
         });
         let mut command = self.command(home);
-        // It puts an argument with a space between quotation marks.
+        // It puts an argument with a space into quotation marks.
         command.args(["run", "--model", "loopback/m", "--session", id]).args(PROMPT.split(' '));
         command.env("OPENCODE_CONFIG_CONTENT", config.to_string());
         Ok(command)
@@ -114,7 +114,7 @@ impl Program for Opencode {
     }
 }
 
-/// The least that the import takes, each message with one part.
+/// The smallest export that opencode accepts, each message with one part.
 fn export(directory: &Path, messages: &[(&str, Value)]) -> Value {
     let session = "ses_00000000000000000000000001";
     let message = |(number, (role, part)): (usize, &(&str, Value))| {

@@ -35,7 +35,7 @@ impl Program for Pi {
         "anthropic"
     }
 
-    /// A sound session must pass; what pi refuses, leaves out or answers by itself must be noticed.
+    /// A sound session must pass; those that pi refuses, shortens or answers by itself must be noticed.
     fn by_hand(&self, directory: &Path) -> Vec<(bool, String)> {
         let header = json!({"type": "session", "version": 3, "id": "0194f3a2-0000-7000-8000-00000000c0de",
             "timestamp": "2026-11-15T12:00:00.000Z", "cwd": directory});
@@ -60,7 +60,7 @@ impl Program for Pi {
         let text = fs::read_to_string(session)?;
         let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let mut header: Value = serde_json::from_str(first).unwrap_or_default();
-        // Without a terminal it refuses a session about a folder that does not exist.
+        // Without a terminal it refuses a session whose folder does not exist.
         let is_elsewhere = header["cwd"].as_str().is_some_and(|cwd| !Path::new(cwd).is_dir());
         let place = home.join("session.jsonl");
         if is_elsewhere {

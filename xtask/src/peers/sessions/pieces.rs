@@ -1,6 +1,6 @@
-//! What reaches a model, as a list of pieces that is the same in every dialect: texts, calls and results, in order.
+//! The content that reaches a model, as a list of pieces in the same form for every dialect: texts, calls and results, in order.
 //!
-//! Ids differ between dialects and programs, so a result names the place of its call among all calls instead.
+//! Ids differ between dialects and programs, so a result refers to its call by the call's index among all calls.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum Piece {
         arguments: Value,
     },
     Result {
-        /// The place of the call among all calls, from 0; none if there is no such call.
+        /// The index of the call among all calls, from 0; `None` if there is no such call.
         call: Option<usize>,
         text: String,
     },
@@ -33,15 +33,15 @@ impl Piece {
     }
 }
 
-/// A request, as far as a conversation is concerned.
+/// The parts of a request that belong to the conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     pub pieces: Vec<Piece>,
     /// System prompts.
     pub instructions: Vec<String>,
-    /// The Base64 of pictures and documents, in order.
+    /// The images and documents in Base64, in order.
     pub media: Vec<String>,
-    /// The places of calls that have no result yet, by id, and by name where a dialect has no ids.
+    /// The indexes of calls without a result, by id, or by name in a dialect without ids.
     open: BTreeMap<String, Vec<usize>>,
     calls: usize,
 }
@@ -52,7 +52,7 @@ impl Request {
         Self { pieces, ..Self::default() }
     }
 
-    /// Reads a body of a dialect; none if the dialect or the body is not understood. Texts for which `is_instruction` holds are
+    /// Reads a body of a dialect; `None` if the dialect or the body is not understood. Texts for which `is_instruction` is true are
     /// instructions, under any role.
     pub fn read(dialect: &str, body: &Value, is_instruction: &dyn Fn(&str) -> bool) -> Option<Self> {
         let mut request = Self::default();
@@ -78,7 +78,7 @@ impl Request {
         said.chain(self.instructions.iter().map(|text| (Speaker::Instruction, text.as_str()))).collect()
     }
 
-    /// Takes a text of the user away from the end.
+    /// Removes a text of the user from the end.
     pub fn unclose(&mut self, closing: &str) {
         if let Some(Piece::Text(Speaker::User, text)) = self.pieces.last()
             && text == closing
@@ -95,7 +95,7 @@ impl Request {
         longer
     }
 
-    /// What another request lacks, doubles or has in another place. It may have more instructions.
+    /// The pieces that another request lacks, duplicates or has in another position. It may have more instructions.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut problems = Vec::new();
         let length = self.pieces.len().max(other.pieces.len());
@@ -120,7 +120,7 @@ impl Request {
         problems
     }
 
-    /// Whether every call has its result before anything else is said, every result its call, in the same order.
+    /// Whether every call has its result before any other text, and every result its call, in the same order.
     pub fn is_sound(&self) -> bool {
         let mut open = Vec::new();
         let mut calls = 0;
@@ -150,7 +150,7 @@ impl Request {
         open.is_empty()
     }
 
-    /// Joins texts of one speaker that follow each other: where one ends and the next begins is up to the programs.
+    /// Joins consecutive texts of one speaker, because programs may split them anywhere.
     fn join(&mut self) {
         let mut joined: Vec<Piece> = Vec::new();
         for piece in self.pieces.drain(..) {
@@ -177,7 +177,7 @@ impl Request {
     }
 
     fn answer(&mut self, id: &str, text: &str) {
-        // With equal ids, the first open call.
+        // If several calls share an id, the first open one is answered.
         let call = self.open.get_mut(id).filter(|places| !places.is_empty()).map(|places| places.remove(0));
         self.pieces.push(Piece::Result { call, text: text.trim().to_owned() });
     }
@@ -280,7 +280,7 @@ impl Request {
         self.instructions.extend(parts.filter_map(|part| part["text"].as_str()).map(str::to_owned));
     }
 
-    /// Notes a picture or a document that is part of the request. One that is only named says nothing.
+    /// Records an image or a document that is part of the request. One that is only named does not count.
     fn show(&mut self, part: &Value) {
         let data = [&part["source"]["data"], &part["inlineData"]["data"]].into_iter().find_map(Value::as_str);
         let urls = [&part["image_url"]["url"], &part["file"]["file_data"]];
@@ -304,7 +304,7 @@ fn words(content: &Value) -> String {
     content.as_str().into_iter().chain(parts).collect::<Vec<_>>().join("\n")
 }
 
-/// The text in a response of Gemini's: its only text, or the whole as JSON.
+/// The text in a response of Gemini: its only text, or all of it as JSON.
 fn answered(response: &Value) -> String {
     let fields: Vec<&Value> = response.as_object().into_iter().flatten().map(|(_, value)| value).collect();
     match fields.as_slice() {
@@ -316,7 +316,7 @@ fn answered(response: &Value) -> String {
     }
 }
 
-/// A request with nothing but the conversation, for a checker that knows none of the program's own fields.
+/// A request with only the conversation, for a checker that does not know the program's own fields.
 pub fn plain(dialect: &str, request: &str) -> Result<String> {
     let body: Value = serde_json::from_str(request).context("a request")?;
     if dialect == "anthropic" {

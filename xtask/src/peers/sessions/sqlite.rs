@@ -1,4 +1,4 @@
-//! Databases of SQLite, by means of Python, which brings SQLite with it. Several peers need Python anyway.
+//! SQLite databases, handled with Python, which includes SQLite. Several peers need Python anyway.
 
 use std::{
     fs,
@@ -9,10 +9,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// How a database file begins.
+/// The beginning of a database file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Runs the SQL that it is given, and prints the whole database as SQL if it is given none.
+/// Runs the given SQL, or prints the whole database as SQL if none is given.
 const SCRIPT: &str = "
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1])
@@ -23,8 +23,8 @@ if not sql:
     print(*database.iterdump(), sep='\\n')
 ";
 
-/// Puts a session at the place of a program's database: as it is if it is a database, otherwise as SQL, into the database that `empty`
-/// has the program make there.
+/// Puts a session in the place of a program's database: unchanged if it is a database, otherwise as SQL, into the database that
+/// `empty` makes the program create there.
 pub fn place(session: &Path, database: &Path, empty: impl Fn() -> Result<String>) -> Result<()> {
     let content = fs::read(session)?;
     if content.starts_with(MAGIC) {
@@ -37,7 +37,7 @@ pub fn place(session: &Path, database: &Path, empty: impl Fn() -> Result<String>
     run(database, &content).map(drop)
 }
 
-/// A session as text: a database as the SQL that makes it.
+/// A session as text; a database becomes the SQL that creates it.
 pub fn readable(session: &Path) -> Result<String> {
     let content = fs::read(session).with_context(|| session.display().to_string())?;
     if content.starts_with(MAGIC) {

@@ -1,4 +1,4 @@
-//! What must be noticed in a request of Claude Code.
+//! The faults that must be noticed in a request of Claude Code.
 
 use super::*;
 

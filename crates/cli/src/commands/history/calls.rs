@@ -1,24 +1,25 @@
 //! `rejoin history calls`: the tool calls of a conversation, for an auditor.
 //!
-//! Arguments and outcomes may hold secrets. So the list has a keyed hash of the arguments: equal arguments have equal hashes, and
-//! none can be guessed without the key, which stays in the data folder.
+//! Arguments and outcomes may contain secrets. So the list shows a keyed hash of the arguments: equal arguments have equal hashes,
+//! and none can be guessed without the key, which stays in the data folder.
 
 use rejoin::{
+    answering::CALLS_KEY,
     engine::{CallErrorKind, CallKey, CallRecord, CallStatus, Clock as _, Mode, SystemClock, calls::calls},
     shape,
     store::files::PrivateFolder,
 };
 
-use crate::{args::CallsArguments, commands::prelude::*, home::CALLS_KEY};
+use crate::{args::CallsArguments, commands::prelude::*};
 
 pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find(arguments.which.given())?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find(arguments.which.given())?;
     let recorded = context::read(&*store, id, Mode::Recover)?;
-    let full = arguments.full || desk.settings.is_on("audit.full_arguments");
-    // In a database that others query, too, hashes are the same as in its view.
+    let full = arguments.full || cli.settings.is_on("audit.full_arguments");
+    // If other programs query the database, too, use the key of its view, so that the hashes match.
     let shared = store.report_key().map_err(|why| context::unusable(store.location(), why))?;
-    let calls = calls(&recorded, &shared.map_or_else(|| key(&desk), |key| Ok(CallKey(key)))?);
+    let calls = calls(&recorded, &shared.map_or_else(|| key(&cli), |key| Ok(CallKey(key)))?);
     if arguments.json {
         calls.iter().try_for_each(|call| output::json_data(&shape::call(call, full)))?;
         return Ok(0);
@@ -27,16 +28,16 @@ pub fn run(arguments: &CallsArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("No tool was called in {id}."));
         return Ok(0);
     }
-    desk.show(&for_people(&calls, full))?;
+    cli.show(&for_people(&calls, full))?;
     Ok(0)
 }
 
-/// The key that arguments are hashed with; created when it is first needed.
-fn key(desk: &CliContext) -> Result<CallKey, Failure> {
-    let folder = PrivateFolder::new(&desk.home.data);
+/// The key for hashing arguments. It is created on first use.
+fn key(cli: &CliContext) -> Result<CallKey, Failure> {
+    let folder = PrivateFolder::new(&cli.home.data);
     let path = folder.path_of(CALLS_KEY);
     let failed = |why| Failure::unwritable(path.display(), &why);
-    // One byte more than a key has, so that a longer file is none.
+    // Read one byte more than a key has, so that a longer file is recognised as invalid.
     let stored = || folder.read(CALLS_KEY, 33).map_err(failed);
     let bytes = match stored()? {
         Some(bytes) => bytes,
@@ -45,12 +46,12 @@ fn key(desk: &CliContext) -> Result<CallKey, Failure> {
             SystemClock.random(&mut key);
             match folder.make().and_then(|()| folder.create(CALLS_KEY, &key)) {
                 Ok(()) => return Ok(CallKey(key)),
-                // Of two that try at once, one wins and the other reads what the first wrote.
+                // Of two processes that create it at once, one succeeds and the other reads that key.
                 Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => stored()?.unwrap_or_default(),
                 Err(why) => {
-                    // Reading goes on; only the hashes will differ next time.
+                    // Listing continues; only the hashes will differ next time.
                     output::note(format!(
-                        "the key for the hashes could not be stored ({why}): they hold for this list only"
+                        "the key for the hashes could not be stored ({why}): the hashes are valid for this list only"
                     ));
                     return Ok(CallKey(key));
                 }
@@ -104,7 +105,7 @@ fn for_people(calls: &[CallRecord], full: bool) -> String {
     text
 }
 
-/// The status, and why it is that one if the tool did not say so itself.
+/// The status, with its cause if the tool did not report it itself.
 fn status_of(call: &CallRecord) -> String {
     match call.error_kind.filter(|kind| *kind != CallErrorKind::ToolError) {
         Some(kind) => format!("{}: {}", call.status.name(), kind.name()),
@@ -112,7 +113,7 @@ fn status_of(call: &CallRecord) -> String {
     }
 }
 
-/// Enough of a hash to compare by eye.
+/// Enough of a hash for comparing by eye.
 fn short(hash: &str, full: bool) -> &str {
     if full { hash } else { hash.get(..16).unwrap_or(hash) }
 }

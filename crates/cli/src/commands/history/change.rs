@@ -1,4 +1,4 @@
-//! What changes a conversation: rename, fork, erase, delete. The last two are for good, and asked about.
+//! The commands that change a conversation: rename, fork, erase, delete. The last two are permanent, so they ask first.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -10,18 +10,18 @@ use rejoin::{
     Conversation, ConversationId,
     engine::{self, Clock as _, EngineError, Mode, Pinning, Removal, Sharer, SystemClock},
     history::{self, Shown, ShownContent},
-    record::{Entry, EntryId},
-    shape,
+    prompts,
+    record::EntryId,
+    removing, shape,
     store::{Holder, Store, Summary},
 };
 
 use crate::{
-    active,
     args::{DeleteArguments, EraseArguments, ForkArguments, PinArguments, RemovalArguments},
     context::{self, CliContext, Flags},
     failure::Failure,
     output::{self, harmless, plural},
-    prompts, question,
+    question,
 };
 
 pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
@@ -29,8 +29,8 @@ pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
     if title.is_empty() {
         return Err(Failure::usage("the title is empty", "`rejoin history rename ID 'A title'`"));
     }
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find_to_write(given)?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find_to_write(given)?;
     context::writer(&*store, "rejoin history rename").rename(id, &title)?;
     context::settle(&*store);
     output::talk(&format!("{id} is now called: {}", harmless(&title)));
@@ -38,8 +38,8 @@ pub fn rename(given: &str, title: &str, flags: &Flags) -> Result<u8, Failure> {
 }
 
 pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find_to_write(&arguments.conversation)?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find_to_write(&arguments.conversation)?;
     let store: Arc<dyn Store> = Arc::from(store);
     let recorded = context::read(&*store, id, Mode::Recover)?;
     let number = arguments.message;
@@ -64,9 +64,9 @@ pub fn pin(arguments: &PinArguments, flags: &Flags) -> Result<u8, Failure> {
 }
 
 pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find_to_write(arguments.which.given())?;
-    let new = fork_at(&desk, &*store, id, arguments.at)?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find_to_write(arguments.which.given())?;
+    let new = fork_at(&cli, &*store, id, arguments.at)?;
     output::advice(&format!(
         "The fork is now the active conversation here. Back to the original: rejoin resume {id}"
     ));
@@ -80,7 +80,7 @@ pub fn fork(arguments: &ForkArguments, flags: &Flags) -> Result<u8, Failure> {
 
 /// Forks a conversation, at its end or after a message, and makes the fork the active one.
 pub fn fork_at(
-    desk: &CliContext,
+    cli: &CliContext,
     store: &dyn Store,
     id: ConversationId,
     at: Option<usize>,
@@ -94,15 +94,15 @@ pub fn fork_at(
     };
     let new = context::writer(store, "rejoin history fork").fork(id, at)?;
     context::settle(store);
-    desk.pointer().set(new)?;
+    cli.pointer().set(new)?;
     Ok(new)
 }
 
 pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = find(&cli, arguments.which.given(), &arguments.removal)?;
     let recorded = if arguments.removal.dry_run {
-        // Copies of damaged pieces would be a change.
+        // Setting copies of damage aside would be a change.
         engine::read(&*store, id, Mode::Recover).map_err(|error| context::loading(&*store, error))?
     } else {
         context::read(&*store, id, Mode::Recover)?
@@ -123,17 +123,19 @@ pub fn erase(arguments: &EraseArguments, flags: &Flags) -> Result<u8, Failure> {
     say_which_summaries_stay(id, &shown, &arguments.messages, &entries);
     let count = plural(entries.len(), "message");
     let title = title(&store.summary(id).unwrap_or_else(|_| Summary::new(id)));
-    let deed = Deed { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
-    deed.run(&*store, arguments.which.given(), Some(&entries), &arguments.removal, || {
+    let command =
+        RemovalCommand { verb: "erase", id, of: format!("the content of {count} of {id} ({title})") };
+    command.run(&*store, arguments.which.given(), Some(&entries), &arguments.removal, || {
         let reason = arguments.reason.as_deref();
         context::writer(&*store, "rejoin history erase").erase(id, &entries, reason)?;
-        forget_at_the_prompt(&desk, recorded.entries.iter().filter(|entry| entries.contains(&entry.id())));
-        output::talk(&format!("{id}: the content of {count} is gone, hashes stay."));
+        let erased = recorded.entries.iter().filter(|entry| entries.contains(&entry.id()));
+        say_what_is_remembered(prompts::forget(&cli.home.data, erased));
+        output::talk(&format!("{id}: the content of {count} is erased; its hashes stay."));
         Ok(())
     })
 }
 
-/// Names the summaries that were written after what is erased: a model may have repeated it there.
+/// Names the summaries that were written after the erased messages, because a model may have repeated their text there.
 fn say_which_summaries_stay(id: ConversationId, shown: &[Shown<'_>], erased: &[usize], entries: &[EntryId]) {
     let first = erased.iter().copied().min().unwrap_or(0);
     let stays = |number: &usize| {
@@ -144,7 +146,7 @@ fn say_which_summaries_stay(id: ConversationId, shown: &[Shown<'_>], erased: &[u
     if !numbers.is_empty() {
         let (what, is) = if numbers.len() == 1 { ("summary", "message") } else { ("summaries", "messages") };
         output::warning(format!(
-            "the {what} at {is} {} may repeat what you erase; `rejoin history erase {id} -m {}` erases that, too",
+            "the {what} at {is} {} may repeat the text you erase; `rejoin history erase {id} -m {}` erases that, too",
             numbers.join(", "),
             numbers.join(",")
         ));
@@ -152,42 +154,37 @@ fn say_which_summaries_stay(id: ConversationId, shown: &[Shown<'_>], erased: &[u
 }
 
 pub fn delete(arguments: &DeleteArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = find(&desk, arguments.which.given(), &arguments.removal)?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = find(&cli, arguments.which.given(), &arguments.removal)?;
     let summary = store.summary(id).unwrap_or_else(|_| Summary::new(id));
     let messages = plural(summary.messages, "message");
-    let deed = Deed { verb: "delete", id, of: format!("{id} ({}, {messages})", title(&summary)) };
-    deed.run(&*store, arguments.which.given(), None, &arguments.removal, || {
+    let command =
+        RemovalCommand { verb: "delete", id, of: format!("{id} ({}, {messages})", title(&summary)) };
+    command.run(&*store, arguments.which.given(), None, &arguments.removal, || {
         let holder = Holder::this("rejoin history delete", SystemClock.now());
-        let lock = store.lock(id, &holder).map_err(EngineError::Store)?;
-        // One that cannot be read is deleted all the same.
-        let recorded = engine::read(&*store, id, Mode::Recover).map(|recorded| recorded.entries);
-        store.delete(id).map_err(EngineError::Store)?;
-        forget_at_the_prompt(&desk, recorded.iter().flatten());
-        drop(lock);
-        active::forget(&desk.home.data, id);
+        say_what_is_remembered(removing::delete(&*store, id, &holder, &cli.home.data)?);
         output::talk(&format!("Deleted conversation: {id}"));
         Ok(())
     })
 }
 
-/// Removes what was said in these entries from what the prompt remembers.
-fn forget_at_the_prompt<'e>(desk: &CliContext, entries: impl Iterator<Item = &'e Entry>) {
-    if let Err(why) = prompts::forget(&desk.home.data, entries) {
-        output::warning(format!("the prompt may still remember what was said: {why}"));
+/// Warns the user if the removed text could not be removed from the prompt's history.
+pub fn say_what_is_remembered(forgotten: io::Result<()>) {
+    if let Err(why) = forgotten {
+        output::warning(format!("the prompt's history may still contain the text: {why}"));
     }
 }
 
-/// The conversation that something is removed from. Showing what would be removed needs no right to write.
+/// The conversation to remove from. Showing what would be removed needs no write access.
 fn find(
-    desk: &CliContext,
+    cli: &CliContext,
     given: &str,
     removal: &RemovalArguments,
 ) -> Result<(Box<dyn Store>, ConversationId), Failure> {
-    if removal.dry_run { desk.find(given) } else { desk.find_to_write(given) }
+    if removal.dry_run { cli.find(given) } else { cli.find_to_write(given) }
 }
 
-/// Shows on a terminal how far the store is with rewriting its file: a large one takes a while.
+/// On a terminal, shows the progress of rewriting the store's file, which takes a while for a large one.
 fn progress(store: &dyn Store) -> ProgressBar {
     let bar = output::progress(0, "removing it from every file {bar:30} {bytes}/{total_bytes}");
     let shown = bar.clone();
@@ -199,16 +196,16 @@ fn progress(store: &dyn Store) -> ProgressBar {
 }
 
 /// A removal that cannot be undone.
-struct Deed {
-    /// `erase` or `delete`, as the command is called.
+struct RemovalCommand {
+    /// The name of the command, `erase` or `delete`.
     verb: &'static str,
     id: ConversationId,
-    /// What is removed, in words, with the id and the title.
+    /// The object of the removal, in words, with the id and the title.
     of: String,
 }
 
-impl Deed {
-    /// Shows what would be removed; or asks, removes it, and says what stays.
+impl RemovalCommand {
+    /// Shows what would be removed; or asks, removes it, and reports what stays.
     fn run(
         &self,
         store: &dyn Store,
@@ -227,10 +224,10 @@ impl Deed {
         bar.finish_and_clear();
         removed?;
         context::settle(store);
-        self.say_what_stays(&removal, arguments.json)
+        self.note_remaining_copies(&removal, arguments.json)
     }
 
-    /// Finds out what is removed and which conversations keep the same content. Reading a large store takes a moment.
+    /// Computes what is removed and which conversations keep the same content. For a large store that takes a moment.
     fn removal(&self, store: &dyn Store, entries: Option<&[EntryId]>) -> Result<Removal, Failure> {
         let spinner = output::spinner("looking for the same content elsewhere");
         let removal = engine::removal(store, self.id, entries);
@@ -238,13 +235,13 @@ impl Deed {
         removal.map_err(|why| Failure::from(EngineError::Store(why)))
     }
 
-    /// Asks, unless `--yes` was given with an exact name. A name that may mean another conversation is always confirmed.
+    /// Asks, unless `--yes` was given with an exact name. A name that could mean another conversation must always be confirmed.
     fn confirm(&self, given: &str, yes: bool) -> Result<(), Failure> {
         let exact = engine::names_exactly(given, self.id);
         let (verb, of) = (self.verb, &self.of);
         let question = format!("{}{} {of}? This cannot be undone.", verb[..1].to_uppercase(), &verb[1..]);
         match sure(&question, &format!("`history {verb}`"), yes && exact) {
-            Err(Failure::Unasked { .. }) if yes => Err(Failure::usage(
+            Err(Failure::Unconfirmed { .. }) if yes => Err(Failure::usage(
                 format!("`{given}` is not a whole id, which `--yes` requires; it means {of}"),
                 format!("to {verb} that one, use its id: {}", self.id),
             )),
@@ -289,7 +286,7 @@ impl Deed {
         Ok(0)
     }
 
-    fn say_what_stays(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
+    fn note_remaining_copies(&self, removal: &Removal, json: bool) -> Result<u8, Failure> {
         for sharer in &removal.sharers {
             output::note(format!("still held by {}", held_by(sharer)));
         }
@@ -320,13 +317,13 @@ fn title(summary: &Summary) -> String {
     harmless(summary.title.as_deref().unwrap_or("untitled"))
 }
 
-/// Asks, unless the answer was given along; anything but a yes is a no.
+/// Asks, unless `yes` is set. Every answer but a yes means no.
 fn sure(question: &str, what: &str, yes: bool) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::Unasked { what: what.to_owned() });
+        return Err(Failure::Unconfirmed { what: what.to_owned() });
     }
     let answer = question::ask(&format!("{question} [y/N] "));
     let agreed = matches!(answer.as_deref(), Some("y" | "yes"));

@@ -1,4 +1,4 @@
-//! `rejoin history edits`: the changes of files, and what became of them.
+//! `rejoin history edits`: the changes of files, and their state.
 
 use rejoin::{
     changes::{FileEdit, edits},
@@ -10,8 +10,8 @@ use rejoin::{
 use crate::{args::EditsArguments, commands::prelude::*};
 
 pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
-    let (store, id) = desk.find(arguments.which.given())?;
+    let cli = CliContext::new(flags)?;
+    let (store, id) = cli.find(arguments.which.given())?;
     let recorded = context::read(&*store, id, Mode::Recover)?;
     let edits = edits(&recorded.entries);
     if arguments.json {
@@ -22,7 +22,7 @@ pub fn run(arguments: &EditsArguments, flags: &Flags) -> Result<u8, Failure> {
         output::talk(&format!("No tool has proposed to change a file in {id}."));
         return Ok(0);
     }
-    desk.show(&edits.iter().map(for_people).collect::<String>())?;
+    cli.show(&edits.iter().map(for_people).collect::<String>())?;
     Ok(0)
 }
 
@@ -30,9 +30,9 @@ fn for_people(edit: &FileEdit) -> String {
     let by = edit.decision.by.as_deref().map(decider);
     let reason = edit.decision.reason.as_deref().filter(|reason| !reason.is_empty());
     let reason = reason.map(|reason| format!(": {}", harmless(reason))).unwrap_or_default();
-    // What was applied or reverted was allowed first, and not by whom it was applied or reverted.
+    // An applied or reverted change was allowed before; show who allowed it, not who applied or reverted it.
     let (denied_by, allowed_by) = match edit.state {
-        // The reason says more, and a turn that nobody can be asked in denies calls itself.
+        // The reason says more. If no person could be asked, the reason says so itself.
         ChangeState::Denied => (by.filter(|_| reason.is_empty()).map(|by| format!(" by {by}")), None),
         _ => (None, by.map(|by| format!(", allowed by {by}"))),
     };
@@ -70,7 +70,7 @@ fn decider(by: &str) -> String {
     }
 }
 
-/// The beginning of a hash, as long as git shows it at least.
+/// The beginning of a hash, at least as long as git shows it.
 fn short(hash: &str) -> &str {
     hash.get(..7).unwrap_or(hash)
 }

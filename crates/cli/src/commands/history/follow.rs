@@ -13,10 +13,10 @@ use rejoin::{
 use super::shape::numbered;
 use crate::{context, failure::Failure, output, signals::SignalWatch};
 
-/// How long the store is asked to wait at once.
+/// How long one call waits for the store.
 const LONG: Duration = Duration::from_secs(60);
 
-/// How long to wait before asking again while the store cannot be reached.
+/// How long to wait before trying again while the store is unreachable.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// How messages are printed.
@@ -26,14 +26,14 @@ pub enum Printing {
     Json,
 }
 
-/// Prints what comes after these entries, until Ctrl-C.
+/// Prints the messages after these entries, until Ctrl-C.
 pub fn run(
     store: &dyn Store,
     id: ConversationId,
     mut entries: Vec<Entry>,
     printing: Printing,
 ) -> Result<u8, Failure> {
-    // Nothing is in the middle of being written.
+    // Nothing is half written at any time, so exit at once.
     let _signals = SignalWatch::start(|| std::process::exit(0));
     output::talk("Waiting for new messages. Ctrl-C stops.");
     let mut printed: HashSet<EntryId> =
@@ -86,7 +86,7 @@ fn next(
         }
         ControlFlow::Continue(())
     })?;
-    // More may have come before it was read; less, if some of it is damaged.
+    // More entries may have arrived before reading; fewer are readable if some are damaged.
     let last = entries.last().map(Tail::of).filter(|last| last.seq > found.seq);
     Ok(last.unwrap_or(found))
 }

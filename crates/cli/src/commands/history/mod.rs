@@ -1,4 +1,4 @@
-//! `rejoin history`: read and look after the conversations of the store, one file a topic.
+//! `rejoin history`: commands that read and maintain the conversations of the store, one file per topic.
 
 mod calls;
 mod change;
@@ -11,7 +11,7 @@ mod show;
 mod tokens;
 mod view;
 
-pub use change::{entry, fork_at};
+pub use change::{entry, fork_at, say_what_is_remembered};
 pub use shape::numbered;
 
 use crate::{args::HistoryCommand, context::Flags, failure::Failure};

@@ -1,4 +1,4 @@
-//! `rejoin history search`: who said it, and where.
+//! `rejoin history search`: finds messages by their words.
 
 use rejoin::{
     history,
@@ -10,9 +10,9 @@ use rejoin::{
 use crate::{args::SearchArguments, commands::prelude::*};
 
 pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     let words = arguments.words.join(" ");
-    let (store, within) = desk.find_or_all(arguments.session.as_deref())?;
+    let (store, within) = cli.find_or_all(arguments.session.as_deref())?;
     let search = Search { words: words.clone(), limit: arguments.limit, within, ..Search::default() };
     if search.is_too_long() {
         return Err(Failure::usage(
@@ -43,11 +43,11 @@ pub fn run(arguments: &SearchArguments, flags: &Flags) -> Result<u8, Failure> {
         let time = paint(&local_time(hit.time), output::DIM);
         text.push_str(&format!("    {number}{role}  {time}\n    {}\n\n", marked(&hit.excerpt)));
     }
-    desk.show(&text)?;
+    cli.show(&text)?;
     Ok(0)
 }
 
-/// An excerpt on one line; hits are in colour, or between stars where colours are off.
+/// An excerpt on one line. Hits are coloured, or between stars if colours are off.
 fn marked(excerpt: &Excerpt) -> String {
     let colour = output::has_colour();
     let pieces = excerpt.pieces.iter().map(|(piece, hit)| {

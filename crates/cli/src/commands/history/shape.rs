@@ -1,4 +1,4 @@
-//! How messages of a history look to people.
+//! Formats the messages of a history for people.
 
 use rejoin::{
     BlockKind, Message, ToolCall,
@@ -14,7 +14,7 @@ const CONTENT_CHARS: usize = 500;
 /// How much of a message is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// The beginning of a long content, and no arguments of calls.
+    /// Only the beginning of long content, and calls without arguments.
     Beginning,
     Whole,
 }
@@ -24,7 +24,7 @@ pub fn numbered(shown: &Shown<'_>, number: usize) -> String {
     item(shown, number, Extent::Beginning)
 }
 
-/// The same with all of its content, and with the arguments of its calls.
+/// A numbered item with its whole content, and with the arguments of its calls.
 pub fn whole(shown: &Shown<'_>, number: usize) -> String {
     item(shown, number, Extent::Whole)
 }
@@ -87,7 +87,7 @@ fn content_lines(content: Option<&str>, extent: Extent) -> String {
     content.map_or_else(String::new, |content| format!("Content:\n{}\n", cut(content, extent)))
 }
 
-/// The beginning of a text, made harmless, with the length of the whole text if it was cut.
+/// The beginning of a text, made safe to print, with the length of the whole text if it was cut.
 fn cut(text: &str, extent: Extent) -> String {
     if extent == Extent::Whole {
         return harmless_lines(text);
@@ -114,7 +114,7 @@ mod tests {
             let shown = cut(&letter.repeat(501));
             assert_eq!(shown, format!("{}... (501 chars total)", letter.repeat(500)));
         }
-        // A character that lies across byte 500.
+        // A character that spans byte 500.
         let text = format!("{}語{}", "a".repeat(499), "b".repeat(100));
         assert!(cut(&text).starts_with(&format!("{}語... (600", "a".repeat(499))));
     }

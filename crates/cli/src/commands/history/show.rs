@@ -1,4 +1,4 @@
-//! `rejoin history show`: what was said in a conversation, under numbers that stay.
+//! `rejoin history show`: shows the messages of a conversation, with stable numbers.
 
 use rejoin::{
     engine::{self, Mode},
@@ -22,12 +22,12 @@ use crate::{
 const RULE: usize = 80;
 
 pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
-    let mut desk = CliContext::new(flags)?;
+    let mut cli = CliContext::new(flags)?;
     if arguments.follow {
-        // A pager would take the place of this process.
-        desk = desk.without_pager();
+        // A pager would replace this process.
+        cli = cli.without_pager();
     }
-    let (store, id) = desk.find(arguments.which.given())?;
+    let (store, id) = cli.find(arguments.which.given())?;
     let mode = if arguments.strict { Mode::Strict } else { Mode::Recover };
     let mut recorded = context::read(&*store, id, mode)?;
     let lines = history::renumber(&recorded.entries, &mut recorded.session);
@@ -38,7 +38,7 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let count = shown.len();
     tracing::info!("Displaying conversation: id={id}, message_count={count}");
     for finding in &recorded.session.findings {
-        output::talk(&report::line_with_deed(finding));
+        output::talk(&report::line_with_action(finding));
     }
     if let Some(number) = arguments.message {
         change::entry(&shown, number)?;
@@ -48,11 +48,12 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
     let head = Head { id: id.to_string(), title, model, scope, count, limit: arguments.limit };
     if arguments.tokens {
         let model = arguments.model.clone().or_else(|| head.model.clone());
-        let used = tokens::used(&desk, &recorded, &shown, model.as_deref());
-        tokens::run(&desk, &used, arguments.json)?;
+        let used = tokens::used(&cli, &recorded, &shown, model.as_deref());
+        tokens::run(&cli, &used, arguments.json)?;
     } else if arguments.view {
-        let viewed = view::Viewed { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
-        view::run(&desk, &viewed, arguments)?;
+        let viewed =
+            view::ConversationView { session: &recorded.session, shown: &shown, lines: &lines, head: &head };
+        view::run(&cli, &viewed, arguments)?;
     } else if arguments.json {
         for (number, message) in part(&shown) {
             output::json_data(&message.to_json(number))?;
@@ -63,27 +64,27 @@ pub fn run(arguments: &ShowArguments, flags: &Flags) -> Result<u8, Failure> {
         let whole = shape::whole_conversation(id, title, model.as_deref(), count, messages);
         output::json_data(&json::indented(&whole))?;
     } else if let Some((number, message)) = part(&shown).next().filter(|_| arguments.message.is_some()) {
-        desk.show(output::data_in_rows(&whole(message, number)).trim_start_matches('\n'))?;
+        cli.show(output::data_in_rows(&whole(message, number)).trim_start_matches('\n'))?;
     } else {
         let mut text = head.for_people("messages");
         for (number, message) in part(&shown) {
             text.push_str(&numbered(message, number));
         }
-        desk.show(&output::data_in_rows(&text))?;
+        cli.show(&output::data_in_rows(&text))?;
     }
     tracing::info!("Displayed conversation: id={id}, message_count={count}");
     if !arguments.follow {
         return Ok(0);
     }
     drop(shown);
-    // What a killed process left of an answer is not stored yet.
+    // The remainder of an answer that a killed process left is not stored yet.
     let mut entries = recorded.entries;
     entries.truncate(entries.len() - recorded.drafted);
     let printing = if arguments.json { Printing::Json } else { Printing::ForPeople };
     follow::run(&*store, id, entries, printing)
 }
 
-/// The last items, or a single one, under their own numbers.
+/// The last items, or a single one, with their own numbers.
 fn window<'s, 'e>(
     shown: &'s [Shown<'e>],
     limit: Option<usize>,
@@ -97,7 +98,7 @@ pub struct Head {
     id: String,
     title: String,
     model: Option<String>,
-    /// None if it has none.
+    /// `None` if it has no scope.
     scope: Option<String>,
     count: usize,
     limit: Option<usize>,

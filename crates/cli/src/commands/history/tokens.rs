@@ -1,4 +1,4 @@
-//! `rejoin history show --tokens`: what fills the window of a model.
+//! `rejoin history show --tokens`: shows what fills the window of a model.
 
 use std::io::{self, IsTerminal as _};
 
@@ -24,17 +24,17 @@ use crate::{
     windows,
 };
 
-/// How wide bars are.
+/// The width of bars, in columns.
 const COLUMNS: usize = 32;
 
-/// Counts what a model would get.
-pub fn used(desk: &CliContext, recorded: &Recorded, shown: &[Shown<'_>], model: Option<&str>) -> WindowUse {
+/// Counts the tokens that a model would get.
+pub fn used(cli: &CliContext, recorded: &Recorded, shown: &[Shown<'_>], model: Option<&str>) -> WindowUse {
     let endpoint = Endpoint { model: model.unwrap_or("unknown").to_owned(), ..endpoint(recorded) };
     let told = match &*endpoint.provider {
         offline::NAME => Offline::new(&endpoint.model).window(),
-        _ => windows::told(&desk.home, &endpoint),
+        _ => windows::reported_window(&cli.home, &endpoint),
     };
-    let window = catalogue::window(&endpoint.model, told, desk.settings.number("context_window"));
+    let window = catalogue::window(&endpoint.model, told, cli.settings.number("context_window"));
     WindowUse::of(&recorded.session, &recorded.entries, shown, &endpoint.model, window)
 }
 
@@ -49,19 +49,19 @@ fn endpoint(recorded: &Recorded) -> Endpoint {
     Endpoint { provider: provider.unwrap_or_default(), address, ..Endpoint::default() }
 }
 
-pub fn run(desk: &CliContext, used: &WindowUse, json: bool) -> Result<(), Failure> {
+pub fn run(cli: &CliContext, used: &WindowUse, json: bool) -> Result<(), Failure> {
     if json {
         return output::json_data(&used.to_json());
     }
-    desk.show(&for_people(used))
+    cli.show(&for_people(used))
 }
 
 fn for_people(used: &WindowUse) -> String {
     let how = match (used.exact, used.corrected) {
         (true, false) => "counted",
-        (true, true) => "counted, and corrected by what the provider counted",
+        (true, true) => "counted, then corrected by the provider's count",
         (false, false) => "estimated",
-        (false, true) => "estimated, and corrected by what the provider counted",
+        (false, true) => "estimated, then corrected by the provider's count",
     };
     let total = used.total();
     let share = |tokens: u64, of: u64| format!("{:.0}%", tokens as f64 / of.max(1) as f64 * 100.0);
@@ -79,9 +79,9 @@ fn for_people(used: &WindowUse) -> String {
         ),
     };
     let largest = used.parts.iter().copied().max().unwrap_or(0);
-    // A program or a file gets the numbers only.
+    // Print only numbers to a program or a file.
     let bars = io::stdout().is_terminal();
-    // Beside a name, a count and a share.
+    // The other columns hold a name, a count and a share.
     let columns = bar_columns(COLUMNS, 34);
     for (name, tokens) in PARTS.iter().zip(used.parts) {
         text.push_str(&format!("  {name:<12}  "));

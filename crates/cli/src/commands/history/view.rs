@@ -1,5 +1,5 @@
-//! `rejoin history show --view`: what a model would see of a conversation, and at each message what was left out, moved or
-//! added. With a dialect: the messages as it gets them.
+//! `rejoin history show --view`: shows what a model would see, with the messages that were left out, moved or added. With a
+//! dialect, it shows the messages in that dialect's form.
 
 use rejoin::{
     Dialect, Session,
@@ -23,28 +23,32 @@ use crate::{
     json,
 };
 
-pub struct Viewed<'v> {
+pub struct ConversationView<'v> {
     pub session: &'v Session,
-    /// Its items with numbers.
+    /// The numbered items of the conversation.
     pub shown: &'v [Shown<'v>],
-    /// The lines of its messages in a file.
+    /// The lines of its messages in the file.
     pub lines: &'v MessageLines,
-    /// What is shown above it.
+    /// The text above the view.
     pub head: &'v Head,
 }
 
-pub fn run(desk: &CliContext, viewed: &Viewed<'_>, arguments: &ShowArguments) -> Result<(), Failure> {
+pub fn run(
+    cli: &CliContext,
+    viewed: &ConversationView<'_>,
+    arguments: &ShowArguments,
+) -> Result<(), Failure> {
     if let Some(dialect) = arguments.dialect {
-        return encoded(desk, viewed, arguments, dialect);
+        return encoded(cli, viewed, arguments, dialect);
     }
-    let rows = view::rows(viewed.session, viewed.shown, policy(&desk.settings));
+    let rows = view::rows(viewed.session, viewed.shown, policy(&cli.settings));
     let rows = view::last(&rows, arguments.limit);
     if arguments.json {
         return rows.iter().try_for_each(|row| output::json_data(&row.to_json()));
     }
     let mut text = viewed.head.for_people("messages of the view");
     rows.iter().for_each(|row| text.push_str(&for_people(row)));
-    desk.show(&text)
+    cli.show(&text)
 }
 
 fn for_people(row: &ViewRow) -> String {
@@ -53,19 +57,19 @@ fn for_people(row: &ViewRow) -> String {
     out.push_str(&row.message.as_ref().map_or_else(String::new, content_for_people));
     for finding in &row.findings {
         let arrow = paint("→", output::HINT);
-        out.push_str(&format!("  {arrow} {}\n", report::line_with_deed(finding)));
+        out.push_str(&format!("  {arrow} {}\n", report::line_with_action(finding)));
     }
     out
 }
 
-/// Shows the messages as a dialect encodes them, and the changes that took.
+/// Shows the messages as a dialect encodes them, and the changes that were needed.
 fn encoded(
-    desk: &CliContext,
-    viewed: &Viewed<'_>,
+    cli: &CliContext,
+    viewed: &ConversationView<'_>,
     arguments: &ShowArguments,
     dialect: Dialect,
 ) -> Result<(), Failure> {
-    let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&desk.settings));
+    let encoded = view::encoded(viewed.session, viewed.lines, dialect, policy(&cli.settings));
     let encoded = encoded.map_err(|error| failure(viewed.session.id, &error))?;
     if arguments.json {
         return output::json_data(&encoded.to_json());
@@ -80,7 +84,7 @@ fn encoded(
         text.push_str(&format!("\nWhat was done for {}:\n", harmless(dialect.wire().provider)));
     }
     for finding in &encoded.findings {
-        text.push_str(&format!("  {}\n", report::line_with_deed(finding)));
+        text.push_str(&format!("  {}\n", report::line_with_action(finding)));
     }
-    desk.show(&text)
+    cli.show(&text)
 }

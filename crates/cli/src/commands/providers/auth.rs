@@ -1,4 +1,4 @@
-//! `rejoin auth`: keep, show and forget keys. No key is ever printed, or taken as an argument.
+//! `rejoin auth`: stores, shows and removes keys. No key is ever printed, or passed as an argument.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
@@ -22,18 +22,18 @@ use crate::{
 };
 
 pub fn run(command: Auth, flags: &Flags) -> Result<u8, Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     match command {
-        Auth::Login { provider } => login(&desk, provider),
-        Auth::Status { json } => status(&desk, json),
-        Auth::Logout { provider } => logout(&desk, &provider),
+        Auth::Login { provider } => login(&cli, provider),
+        Auth::Status { json } => status(&cli, json),
+        Auth::Logout { provider } => logout(&cli, &provider),
     }
 }
 
-fn login(desk: &CliContext, provider: Option<String>) -> Result<u8, Failure> {
-    let set = desk.settings.value("provider").map(str::to_owned);
+fn login(cli: &CliContext, provider: Option<String>) -> Result<u8, Failure> {
+    let set = cli.settings.value("provider").map(str::to_owned);
     let Some(given) = provider.or(set) else {
-        return Err(Failure::usage("a key for which provider?", "rejoin auth login anthropic, for example"));
+        return Err(Failure::usage("name a provider", "rejoin auth login anthropic, for example"));
     };
     let service = registry::find(&given);
     if given == offline::NAME {
@@ -46,7 +46,7 @@ fn login(desk: &CliContext, provider: Option<String>) -> Result<u8, Failure> {
     }
     if service.is_none() {
         let near = near::did_you_mean(&name, registry::all().map(|service| service.name));
-        let is_set = desk.settings.value("provider") == Some(name.as_str());
+        let is_set = cli.settings.value("provider") == Some(name.as_str());
         if !near.is_empty() && !is_set {
             return Err(Failure::usage(
                 format!("no provider is called `{name}`"),
@@ -61,17 +61,17 @@ fn login(desk: &CliContext, provider: Option<String>) -> Result<u8, Failure> {
         ));
     }
     let key = match service.and_then(|service| service.login) {
-        Some(registry::Login::Copilot) => in_the_browser(desk)?,
+        Some(registry::Login::Copilot) => in_the_browser(cli)?,
         _ => ask(&name, service.map_or("", |service| service.get_a_key))?,
     };
-    let place = keep(desk, &name, &key)?;
+    let place = keep(cli, &name, &key)?;
     output::done(format!("The key for {name} is stored in {place}."));
     Ok(0)
 }
 
-/// Stores a key where the settings say, and returns that place in words.
-fn keep(desk: &CliContext, name: &str, key: &SecretString) -> Result<String, Failure> {
-    if desk.settings.is_on("keyring") {
+/// Stores a key in the place that the settings choose, and returns that place in words.
+fn keep(cli: &CliContext, name: &str, key: &SecretString) -> Result<String, Failure> {
+    if cli.settings.is_on("keyring") {
         #[cfg(feature = "keyring")]
         {
             auth::keyring::Keyring.set(name, key).map_err(Failure::auth)?;
@@ -80,7 +80,7 @@ fn keep(desk: &CliContext, name: &str, key: &SecretString) -> Result<String, Fai
         #[cfg(not(feature = "keyring"))]
         output::warning("this rejoin was built without the system's keyring; the key goes to a file");
     }
-    let file = answering::key_file(&desk.home);
+    let file = answering::key_places(&cli.home).own_file();
     file.set(name, key).map_err(Failure::auth)?;
     Ok(output::shown(file.path()))
 }
@@ -100,23 +100,23 @@ fn ask(name: &str, get_a_key: &str) -> Result<SecretString, Failure> {
     let key = text.trim();
     if key.is_empty() || key.contains(char::is_whitespace) {
         return Err(Failure::usage(
-            if key.is_empty() { "no key was given" } else { "that is not one key" },
+            if key.is_empty() { "no key was given" } else { "expected one key" },
             format!("pipe it in: printenv MY_KEY | rejoin auth login {name}"),
         ));
     }
     Ok(SecretString::from(key.to_owned()))
 }
 
-/// Reads a line without echo. Fails if the user gave up. Either way, the terminal echoes again afterwards.
+/// Reads a line without echo. Fails if the user pressed Ctrl-C. In either case, the terminal echoes again afterwards.
 fn hidden_line(prompt: &str) -> Result<io::Result<String>, Failure> {
     let read = || {
         let mut text = String::new();
         io::stdin().lock().read_line(&mut text).map(|_| text)
     };
-    let hidden = Hidden::new();
+    let hidden = EchoOff::new();
     let read = block_on(async {
         tokio::select! {
-            // In this order: the user can give up from the first moment.
+            // Poll in this order: the user can press Ctrl-C from the first moment.
             biased;
             () = signals::first() => Err(Failure::Interrupted),
             read = async {
@@ -130,18 +130,18 @@ fn hidden_line(prompt: &str) -> Result<io::Result<String>, Failure> {
     read
 }
 
-/// Turns off the echo of the terminal while it lives.
-struct Hidden {
+/// Turns off the terminal's echo until it is dropped.
+struct EchoOff {
     was_hidden: bool,
 }
 
-impl Hidden {
+impl EchoOff {
     fn new() -> Self {
         Self { was_hidden: stty("-echo") }
     }
 }
 
-impl Drop for Hidden {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         if self.was_hidden {
             stty("echo");
@@ -154,8 +154,8 @@ fn stty(mode: &str) -> bool {
 }
 
 /// GitHub's device login: the user enters a code on a web page.
-fn in_the_browser(desk: &CliContext) -> Result<SecretString, Failure> {
-    let options = answering::options(&desk.settings);
+fn in_the_browser(cli: &CliContext) -> Result<SecretString, Failure> {
+    let options = answering::options(&cli.settings);
     block_on(async {
         let login = DeviceLogin::begin(&options).await.map_err(Failure::auth)?;
         output::talk(&format!(
@@ -168,8 +168,8 @@ fn in_the_browser(desk: &CliContext) -> Result<SecretString, Failure> {
     })?
 }
 
-fn status(desk: &CliContext, json: bool) -> Result<u8, Failure> {
-    let keys = answering::keys(&desk.home, &desk.settings);
+fn status(cli: &CliContext, json: bool) -> Result<u8, Failure> {
+    let keys = answering::keys(&cli.home, &cli.settings);
     for status in auth::status(&keys, SystemClock.now()) {
         if json {
             output::json_data(&shape::key(&status))?;
@@ -195,13 +195,13 @@ fn status(desk: &CliContext, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn logout(desk: &CliContext, provider: &str) -> Result<u8, Failure> {
+fn logout(cli: &CliContext, provider: &str) -> Result<u8, Failure> {
     let name = registry::find(provider).map_or(provider, |service| service.name);
-    let file = answering::key_file(&desk.home);
+    let file = answering::key_places(&cli.home).own_file();
     let gone = file.remove(name).map_err(Failure::auth)?;
     #[cfg(feature = "keyring")]
     let gone = gone
-        | (desk.settings.is_on("keyring") && auth::keyring::Keyring.remove(name).map_err(Failure::auth)?);
+        | (cli.settings.is_on("keyring") && auth::keyring::Keyring.remove(name).map_err(Failure::auth)?);
     if gone {
         output::done(format!("The key for {name} is removed."));
     } else {

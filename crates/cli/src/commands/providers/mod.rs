@@ -23,14 +23,14 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     let name = canonical(&arguments.provider);
     check_name(&arguments.provider, arguments.base_url.as_deref(), None)?;
     let known = registry::find(&name);
-    // What was set for another provider does not fit this one.
+    // Values that were set for another provider do not fit this one.
     let values = [
         ("provider", Some(name.clone())),
         ("api", arguments.api.clone()),
         ("model", arguments.model.clone()),
         ("base_url", arguments.base_url.clone()),
     ];
-    // All of them or none.
+    // Check all of them before setting any.
     for (key, value) in &values {
         value.as_ref().map(|value| settings::checked(Setting::named(key)?, value)).transpose()?;
     }
@@ -46,12 +46,12 @@ pub fn set_provider(arguments: &SetProviderArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Refuses a provider that is not known and has no address; `from` says what named it.
+/// Refuses a provider that is unknown and has no address. `from` is the source that named it.
 pub fn check_name(given: &str, address: Option<&str>, from: Option<&str>) -> Result<(), Failure> {
     if is_known(&canonical(given)) || address.is_some() { Ok(()) } else { Err(unknown(given, from)) }
 }
 
-/// The error for a provider that is not known and has no address; `from` says what named it.
+/// The error for a provider that is unknown and has no address. `from` is the source that named it.
 pub fn unknown(given: &str, from: Option<&str>) -> Failure {
     let names: Vec<&str> = registry::all().map(|service| service.name).chain([offline::NAME]).collect();
     let near = near::did_you_mean(&canonical(given), names.iter().copied());
@@ -67,7 +67,7 @@ pub fn unknown(given: &str, from: Option<&str>) -> Failure {
 
 pub fn set_auth(method: &str) -> Result<u8, Failure> {
     let home = Home::from_environment()?;
-    // The names that the settings file has, and those that people know from elsewhere.
+    // Accept the names in the settings file, and those that people know from other agents.
     let method = match method.trim().to_lowercase().as_str() {
         "openai-api-key" | "anthropic-api-key" | "api-key" | "apikey" => String::from("key"),
         "oauth-chatgpt" | "chatgpt-oauth" => String::from("chatgpt"),

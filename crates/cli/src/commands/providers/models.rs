@@ -1,4 +1,4 @@
-//! `rejoin models`: what a provider offers, and what is known about a model without asking one.
+//! `rejoin models`: lists a provider's models, and shows known facts about a model without asking a provider.
 
 use rejoin::{
     engine::provider::{Model, offline},
@@ -24,25 +24,25 @@ pub fn run(command: Models, flags: &Flags) -> Result<u8, Failure> {
 
 /// Asks a provider for its name and its models.
 fn models(asked: &AskedProvider, flags: &Flags) -> Result<(String, Vec<Model>), Failure> {
-    let desk = CliContext::new(flags)?;
+    let cli = CliContext::new(flags)?;
     let AskedProvider { provider, base_url } = asked.clone();
     let named = provider.is_some();
     let talk = Talk { provider, base_url, ..Talk::default() };
-    let answering = answering::choose(&desk, &talk, None)?;
+    let answering = answering::choose(&cli, &talk, None)?;
     if let Some(Outcome { provider, .. }) = answering.outcome.as_ref().filter(|_| !named) {
         output::note(harmless(&format!("asking {} ({})", provider.value, provider.from)));
     }
     let name = answering.provider.endpoint().provider.clone();
     let models =
         block_on(answering.provider.models())?.map_err(|error| Failure::Provider(Box::new(error)))?;
-    // The built-in responder tells a turn itself.
+    // The built-in responder tells a turn its window itself.
     if name != offline::NAME {
-        windows::remember(&desk.home, answering.provider.endpoint(), &models);
+        windows::remember(&cli.home, answering.provider.endpoint(), &models);
     }
     Ok((name, models))
 }
 
-/// Prints what is known about a model. `unasked` says why no provider was asked.
+/// Prints the known facts about a model. `unasked` says why no provider was asked.
 fn show(facts: &ModelFacts, unasked: Option<&str>) -> Result<(), Failure> {
     let count = |count: Option<TokenCount>| match count {
         None => String::from("not known"),
@@ -112,7 +112,7 @@ fn info(arguments: &ModelsInfoArguments, flags: &Flags) -> Result<u8, Failure> {
                 }
             }
         }
-        // No key, or no answer: what is known is told all the same.
+        // Without a key or an answer, the known facts are still shown.
         (Err(Failure::Provider(why)), Some(known)) => (known, Some(why.to_string())),
         (Err(failure), _) => return Err(failure),
     };

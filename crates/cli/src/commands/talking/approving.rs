@@ -1,4 +1,4 @@
-//! Who answers about calls that need approval: the person at the terminal, or a program that writes to standard input.
+//! The answers about calls that need approval: from the person at the terminal, or from a program on standard input.
 
 use std::{
     io::{self, BufRead as _, Write as _},
@@ -7,14 +7,14 @@ use std::{
 };
 
 use rejoin::{
-    approval::{ApprovalAnswer, ApprovalRequest, Approvals, Approve, Editable, Replies, Rules, Unattended},
+    approval::{ApprovalAnswer, ApprovalRequest, Approvals, Approve, DenyAll, Editable, Replies, Rules},
     engine::provider::BoxFuture,
     serde_json::{self, Value},
 };
 
 use super::{
     has_terminal,
-    terminal::{Terminal, Typed},
+    terminal::{Terminal, TerminalInput},
 };
 use crate::{
     args::Talk,
@@ -23,10 +23,10 @@ use crate::{
     settings::Settings,
 };
 
-/// The longest line of an approval that is read.
+/// The longest line of an approval, in bytes.
 const LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Which calls may run, by flags and settings, and who is asked about the rest.
+/// Which calls may run, by flags and settings, and who decides about the others.
 pub fn approvals(talk: &Talk, settings: &Settings, terminal: &Arc<Terminal>) -> Result<Approvals, Failure> {
     let rules = Rules::parse(&settings.list("allow"), &settings.list("deny")).map_err(|why| {
         Failure::usage(why.to_string(), "correct `allow` and `deny`: `rejoin config list` shows them")
@@ -35,12 +35,12 @@ pub fn approvals(talk: &Talk, settings: &Settings, terminal: &Arc<Terminal>) -> 
     let approve: Arc<dyn Approve> = match talk.approvals {
         Some(_) => Arc::new(replies_on_stdin()),
         None if has_terminal() && !talk.json => Arc::new(AtTerminal(Arc::clone(terminal))),
-        None => Arc::new(Unattended),
+        None => Arc::new(DenyAll),
     };
     Ok(Approvals { mode: talk.mode.or(set).unwrap_or_default(), rules, approve })
 }
 
-/// Asks the person at the terminal. What the call would do is shown before, by the drawing of the turn.
+/// Asks the person at the terminal. The drawing of the turn has already shown the call's preview.
 struct AtTerminal(Arc<Terminal>);
 
 impl Approve for AtTerminal {
@@ -48,7 +48,7 @@ impl Approve for AtTerminal {
         Box::pin(self.ask(request))
     }
 
-    fn who(&self) -> &'static str {
+    fn answered_by(&self) -> &'static str {
         "person"
     }
 }
@@ -81,21 +81,21 @@ impl AtTerminal {
         }
     }
 
-    /// The next line; none if the person left or pressed Ctrl-C.
+    /// The next line; `None` if the person left or pressed Ctrl-C.
     async fn line(&self) -> Option<String> {
         match self.0.next().await {
-            Some(Typed::Line(line)) => Some(line),
-            Some(Typed::Stopped(_)) | None => None,
+            Some(TerminalInput::Line(line)) => Some(line),
+            Some(TerminalInput::Stopped(_)) | None => None,
         }
     }
 }
 
-/// The text as a person edited it, in the editor that VISUAL or EDITOR names.
+/// Lets the person edit a text in the editor that VISUAL or EDITOR names, and returns the result.
 fn edited(editable: &Editable) -> Result<String, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let editor = variable("VISUAL").or_else(|| variable("EDITOR")).unwrap_or_else(|| String::from("vi"));
     let failed = |why: io::Error| format!("it cannot be edited: {why}");
-    // Only this user may read it: it may hold anything.
+    // Only this user may read it, because it may contain anything.
     let mut file = tempfile::Builder::new().prefix("rejoin-").suffix(".txt").tempfile().map_err(failed)?;
     file.write_all(editable.text.as_bytes()).and_then(|()| file.flush()).map_err(failed)?;
     let mut words = editor.split_whitespace();
@@ -109,7 +109,7 @@ fn edited(editable: &Editable) -> Result<String, String> {
         Ok(_) => {}
     }
     let text = std::fs::read_to_string(file.path()).map_err(failed)?;
-    // Editors end the last line, which a command does not need.
+    // Editors add a newline to the last line; a command does not need it.
     let ends = editable.text.ends_with('\n');
     Ok(if ends { text } else { text.strip_suffix('\n').unwrap_or(&text).to_owned() })
 }
@@ -128,7 +128,9 @@ fn replies_on_stdin() -> Replies {
                 Ok(_) if line.trim_ascii().is_empty() => {}
                 Ok(_) => match reply(&line) {
                     Ok((call, answer)) => given.reply(call, answer),
-                    Err(why) => output::warning(format!("a line on standard input is no approval: {why}")),
+                    Err(why) => {
+                        output::warning(format!("a line on standard input is not an approval: {why}"))
+                    }
                 },
             }
         }
@@ -137,7 +139,7 @@ fn replies_on_stdin() -> Replies {
     replies
 }
 
-/// The call and the answer that a line gives.
+/// The call id and the answer in a line.
 fn reply(line: &[u8]) -> Result<(String, ApprovalAnswer), String> {
     let line: Value = serde_json::from_slice(line).map_err(|why| why.to_string())?;
     let text = |name: &str| line[name].as_str().map(str::to_owned);

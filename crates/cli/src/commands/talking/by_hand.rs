@@ -1,29 +1,29 @@
-//! `!command` at the prompt: a command that the person runs, in their own shell and outside of the sandbox. Its output is shown as
-//! it comes and recorded with the command. After `!!` the model sees both with the next message.
+//! `!command` at the prompt: runs a command in the person's own shell, outside the sandbox. Its output is shown while it runs, and
+//! recorded with the command. After `!!` the model sees both with the next message.
 
 use std::{ffi::OsString, process::Stdio, time::Duration};
 
-use rejoin::engine::turn::Stop;
+use rejoin::{attaching::fence, engine::turn::Stop};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _},
     process::Command,
     sync::mpsc,
 };
 
-use super::{Talking, attaching::fence};
+use super::OpenConversation;
 use crate::{answering, failure::Failure, output};
 
-/// How much of the beginning and how much of the end of an output is kept.
+/// How many bytes of the beginning, and of the end, of an output are kept.
 const KEPT: usize = 16 * 1024;
 
-/// How long what a command left behind may still write after it ended.
+/// How long background processes of a command may still write after it ended.
 const AFTER: Duration = Duration::from_millis(200);
 
-/// How long a command that was stopped may take to end.
+/// How long a stopped command may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-impl Talking {
-    /// Runs what follows the `!`.
+impl OpenConversation {
+    /// Runs the text after the `!`.
     pub(super) async fn run_by_hand(&mut self, typed: &str, stop: &Stop) -> Result<(), Failure> {
         let (command, is_shown) = typed.strip_prefix('!').map_or((typed, false), |command| (command, true));
         let command = command.trim();
@@ -32,9 +32,9 @@ impl Talking {
             return Ok(());
         }
         let mark = if is_shown { "!!" } else { "!" };
-        let (kept, ending) = match run(command, &self.desk.folder, stop).await {
+        let (kept, ending) = match run(command, &self.cli.folder, stop).await {
             Ok(ran) => ran,
-            Err(why) => (Kept::default(), Some(format!("cannot be started: {why}"))),
+            Err(why) => (OutputEnds::default(), Some(format!("cannot be started: {why}"))),
         };
         let text = kept.text();
         if let Some(ending) = &ending {
@@ -52,20 +52,20 @@ impl Talking {
                 "I ran this command:\n{command}\nIts output:\n{fence}\n{}{end}{fence}",
                 result.trim_end()
             );
-            // A provider gets no more of a key than the record does.
-            self.for_model.push(answering::without_secrets(&self.desk, &ran));
+            // Remove keys from the text for the provider, as for the record.
+            self.for_model.push(answering::without_secrets(&self.cli, &ran));
             output::talk(&output::paint("The model sees this with your next message.", output::DIM));
         }
         Ok(())
     }
 }
 
-/// Runs a command, and shows what it prints. Returns the output, and how it ended if it did not succeed.
+/// Runs a command, and shows its output. Returns the output, and how the command ended if it failed.
 async fn run(
     command: &str,
     folder: &std::path::Path,
     stop: &Stop,
-) -> std::io::Result<(Kept, Option<String>)> {
+) -> std::io::Result<(OutputEnds, Option<String>)> {
     let (shell, takes_command) = shell();
     let mut child = Command::new(shell)
         .args([takes_command, command])
@@ -83,19 +83,19 @@ async fn run(
         tokio::spawn(forward(stream, pieces.clone()));
     }
     drop(pieces);
-    let mut kept = Kept::default();
+    let mut kept = OutputEnds::default();
     let mut is_stopped = false;
     let status = loop {
         tokio::select! {
             biased;
             Some(piece) = printed.recv() => output::prompt(&kept.add(&piece)),
             status = child.wait() => break status?,
-            // Ctrl-C reaches the command, too. One that goes on all the same is killed.
+            // Ctrl-C reaches the command, too. If the command keeps running, it is killed.
             () = stop.asked(), if !is_stopped => is_stopped = true,
             () = tokio::time::sleep(GRACE), if is_stopped => child.start_kill()?,
         }
     };
-    // What it started in the background may hold the output open.
+    // Background processes may keep the output open.
     while let Ok(Some(piece)) = tokio::time::timeout(AFTER, printed.recv()).await {
         output::prompt(&kept.add(&piece));
     }
@@ -111,7 +111,7 @@ async fn run(
     Ok((kept, ending))
 }
 
-/// The person's shell, and the option before a command.
+/// The person's shell, and its option for running a command.
 fn shell() -> (OsString, &'static str) {
     if cfg!(windows) {
         return ("cmd".into(), "/C");
@@ -120,7 +120,7 @@ fn shell() -> (OsString, &'static str) {
     (shell.unwrap_or_else(|| "/bin/sh".into()), "-c")
 }
 
-/// Passes on what a stream brings, in pieces that end between characters where there are any.
+/// Passes on the data of a stream, in pieces that end between characters if possible.
 async fn forward(mut stream: impl AsyncRead + Unpin, to: mpsc::Sender<String>) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];
@@ -142,16 +142,16 @@ async fn forward(mut stream: impl AsyncRead + Unpin, to: mpsc::Sender<String>) {
 
 /// The beginning and the end of an output.
 #[derive(Default)]
-struct Kept {
+struct OutputEnds {
     beginning: String,
     end: String,
     left_out: usize,
-    /// Whether the cursor is not at the beginning of a line.
+    /// Whether the cursor is in the middle of a line.
     in_line: bool,
 }
 
-impl Kept {
-    /// Takes a piece, and returns it as it can be shown.
+impl OutputEnds {
+    /// Takes a piece, and returns it in a form that is safe to show.
     fn add(&mut self, piece: &str) -> String {
         let piece = output::harmless_lines(&piece.replace("\r\n", "\n").replace('\r', "\n"));
         if piece.is_empty() {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_long_output_keeps_its_ends() {
-        let mut kept = Kept::default();
+        let mut kept = OutputEnds::default();
         (0..20_000).for_each(|number| drop(kept.add(&format!("{number}\n"))));
         let text = kept.text();
         assert!(text.starts_with("0\n1\n") && text.ends_with("19999\n") && text.contains("left out"));

@@ -1,4 +1,4 @@
-//! A turn as it is shown: words on standard output, what else happens on standard error, or everything as JSON.
+//! Draws a turn: text on standard output and everything else on standard error, or all of it as JSON.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -10,7 +10,7 @@ use rejoin::{
     shape,
 };
 
-use super::Saving;
+use super::SaveWarning;
 use crate::{
     amounts,
     commands::{exchange::shortened, report},
@@ -22,59 +22,59 @@ use crate::{
 /// How many characters of arguments and results are shown.
 const GLIMPSE: usize = 80;
 
-/// The most findings that are shown with an error.
+/// How many findings are shown with an error.
 const EXPLANATIONS: usize = 10;
 
 enum Style {
     /// One JSON object per line.
     Json,
-    /// Words as they come, on a terminal.
+    /// Text as it arrives, on a terminal.
     Live,
-    /// Words as they come, to a pipe or a file: the exact text, and nothing but it.
+    /// Text as it arrives, to a pipe or a file: the exact text and nothing else.
     Piped,
 }
 
-/// Which words of the model are printed.
+/// Which text of the model is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrintedWords {
-    /// All of them, as they come.
+    /// All of it, as it arrives.
     All,
-    /// Those of its last message, when the turn is over.
+    /// That of its last message, when the turn has ended.
     Last,
 }
 
-/// The most lines that are shown of what a call would do.
+/// How many lines of a call's preview are shown.
 const PREVIEW_LINES: usize = 200;
 
-/// Shows one turn.
+/// Draws one turn.
 pub struct Drawing {
     style: Style,
     words: PrintedWords,
-    /// What draws words as Markdown, on a terminal with styles.
+    /// Formats text as Markdown, on a terminal with styles.
     markdown: Option<Markdown>,
-    /// Whether the cursor is not at the beginning of a line.
+    /// Whether the cursor is in the middle of a line.
     in_line: bool,
     /// Whether text of the model was shown.
     spoke: bool,
     thinking: bool,
-    /// Line breaks at the end of the text so far. Piped output ends with exactly one, so they wait for more text.
+    /// The line breaks at the end of the text so far. They wait for more text, because piped output ends with exactly one.
     held_back: String,
     /// Whether the next text belongs to another message.
     new_message: bool,
     broken_pipe: Option<Failure>,
-    saving: Saving,
+    save_warning: SaveWarning,
     began: Instant,
     /// The model's window, if it is known, and the tokens of the last request and its answer.
     window: Option<u64>,
     used: Option<u64>,
-    /// The call whose line is the last that was shown, with what it says.
+    /// The call whose line was drawn last, with the text of that line.
     calling: Option<(String, String)>,
-    /// Whether the output of the running call was shown as it came.
+    /// Whether the output of the running call was shown while it ran.
     streamed: bool,
 }
 
 impl Drawing {
-    pub fn new(json: bool, saving: Saving, words: PrintedWords) -> Self {
+    pub fn new(json: bool, save_warning: SaveWarning, words: PrintedWords) -> Self {
         let style = match json {
             true => Style::Json,
             false if io::stdout().is_terminal() => Style::Live,
@@ -90,7 +90,7 @@ impl Drawing {
             held_back: String::new(),
             new_message: false,
             broken_pipe: None,
-            saving,
+            save_warning,
             began: Instant::now(),
             window: None,
             used: None,
@@ -99,7 +99,7 @@ impl Drawing {
         }
     }
 
-    /// Knows the model's window, to say how full it is.
+    /// Sets the model's window, for showing how full it is.
     pub fn with_window(self, window: Option<u64>) -> Self {
         Self { window, ..self }
     }
@@ -161,7 +161,7 @@ impl Drawing {
             }
             Event::CallEnded { id, name, output, is_error, message, .. } => {
                 let mark = if *is_error { "✗" } else { "←" };
-                // What was shown as it came is not shown again, except for how it ended.
+                // Output that was already shown is not shown again, except for its last line.
                 let result = match std::mem::take(&mut self.streamed) {
                     true => shortened(output.trim_end().lines().last().unwrap_or_default(), GLIMPSE),
                     false => shortened(output, GLIMPSE),
@@ -169,7 +169,7 @@ impl Drawing {
                 let number = message.filter(|_| io::stderr().is_terminal());
                 let number = number.map_or_else(String::new, |number| format!("[{number}] "));
                 let line = match calling.filter(|(calling, _)| calling == id) {
-                    // The call and its result share a line.
+                    // Draw the call and its result on one line.
                     Some((_, call)) => {
                         output::erase_line_above();
                         let call = output::fitting(&call, output::terminal_size().0 / 2);
@@ -230,7 +230,7 @@ impl Drawing {
                     "messages compacted from {before} to {after} tokens; the record keeps every word"
                 ));
             }
-            Event::NotSaved(_) | Event::Saved if self.saving == Saving::AtTheEnd => {}
+            Event::NotSaved(_) | Event::Saved if self.save_warning == SaveWarning::AtTheEnd => {}
             Event::NotSaved(warning) => {
                 let warning = harmless(warning);
                 self.talk(&format!("{} {warning}", paint("warning:", output::WARNING)));
@@ -250,7 +250,7 @@ impl Drawing {
         }
     }
 
-    /// Shows what a call would do: a diff in colours, anything else as it is.
+    /// Shows the preview of a call: a diff in colours, any other text unchanged.
     fn preview(&mut self, preview: &str) {
         let lines: Vec<&str> = preview.lines().collect();
         for line in lines.iter().take(PREVIEW_LINES) {
@@ -281,7 +281,7 @@ impl Drawing {
         }
     }
 
-    /// Shows words on a terminal.
+    /// Shows text on a terminal.
     fn live(&mut self, text: &str) {
         let shown = match &mut self.markdown {
             Some(markdown) => markdown.push(text),
@@ -292,7 +292,7 @@ impl Drawing {
         self.spoke = true;
     }
 
-    /// Passes words on to a pipe. What a model says between tool calls is a separate message, so a blank line separates it.
+    /// Passes text on to a pipe. Text between tool calls is a separate message, so a blank line separates it.
     fn pipe(&mut self, text: &str) {
         let words = text.trim_end_matches('\n');
         if words.is_empty() {
@@ -336,7 +336,7 @@ impl Drawing {
         }
     }
 
-    /// Fails if not everything could be printed.
+    /// Fails if some output could not be printed.
     pub fn finish(self) -> Result<(), Failure> {
         self.broken_pipe.map_or(Ok(()), Err)
     }

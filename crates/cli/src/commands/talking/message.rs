@@ -1,13 +1,22 @@
-//! The message to send: an argument, standard input, both, or the lines typed at the prompt.
+//! The message to send: an argument, standard input, both, or the lines typed at the prompt, with the files that these name.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::{
+    io::{self, IsTerminal as _, Read as _},
+    path::Path,
+};
 
-use rejoin::source::ByteSource;
+use rejoin::{
+    Block, Workspace,
+    attaching::{AttachPlaces, NotAttached, attach},
+    engine::turn::TurnInput,
+    source::ByteSource,
+};
 
-use crate::{args::Talk, failure::Failure, output, stream};
+use super::{OpenConversation, tools};
+use crate::{answering, args::Talk, failure::Failure, output, stream};
 
-/// The longest message that is piped in. No model takes more, a device without end must not fill the memory, and an entry
-/// holds it even if every letter of it has to be escaped.
+/// The longest piped message, in bytes. No model takes more, an endless device must not fill the memory, and an entry can hold it
+/// even if every character must be escaped.
 const MESSAGE_BYTES: usize = 32 * 1024 * 1024;
 
 pub enum GivenMessage {
@@ -16,13 +25,34 @@ pub enum GivenMessage {
     Prompt,
 }
 
+impl OpenConversation {
+    /// Makes the message from a typed line, with the files that it names and the output of commands that the model shall see.
+    pub(super) fn message(&mut self, typed: &str) -> TurnInput {
+        let dialect = self.endpoint().dialect;
+        // The built-in responder has no dialect and cannot see images.
+        let takes = |block: &Block| dialect.is_some_and(|dialect| dialect.wire().media.keeps(block));
+        let cli = &self.cli;
+        let keys = answering::key_places(&cli.home).files();
+        let hidden = |folder: &Path| tools::hiding(cli, Workspace::new(folder));
+        let (folder, home) = (&*cli.folder, std::env::home_dir());
+        let attached = attach(typed, &AttachPlaces { folder, home, keys: &keys, workspace: &hidden }, &takes);
+        for note in &attached.notes {
+            match note.outcome {
+                Err(NotAttached::NoImages) => output::note(format!("{note} (/provider chooses another)")),
+                _ => output::note(note),
+            }
+        }
+        attached.into_input(&self.for_model)
+    }
+}
+
 /// Whether the user can be asked.
 pub fn has_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Puts together what to send. A message and piped input are both sent, the message first. `-`, or no message without a
-/// terminal, means standard input alone. If approvals come from standard input, nothing else does.
+/// Puts the message together. An argument and piped input are both sent, the argument first. `-`, or no argument without a
+/// terminal, means standard input alone. If approvals come from standard input, no message is read from it.
 pub fn message_to_send(message: Option<&str>, talk: &Talk) -> Result<GivenMessage, Failure> {
     let parts = match message {
         Some(message) if talk.approvals.is_some() && message != "-" => vec![message.to_owned()],
@@ -49,7 +79,7 @@ pub fn message_to_send(message: Option<&str>, talk: &Talk) -> Result<GivenMessag
     Ok(GivenMessage::Text(parts.join("\n\n")))
 }
 
-/// The input that is sent with a message: a file, or a pipe with data. Terminals, devices and sockets are not read.
+/// The input to send with a message: a file, or a pipe with data. Terminals, devices and sockets are not read.
 fn piped_input() -> Result<Option<String>, Failure> {
     if stream::input_metadata().is_ok_and(|input| input.is_file()) {
         return whole_input(stream::stdin()).map(Some);
@@ -57,7 +87,7 @@ fn piped_input() -> Result<Option<String>, Failure> {
     if !is_pipe() {
         return Ok(None);
     }
-    // Many programs start others with a pipe that they never write to; without a limit we would hang there.
+    // Many programs start others with a pipe that they never write to; without a limit, we would hang here.
     if let Some(source) = stream::begun_stdin() {
         return whole_input(source).map(Some);
     }

@@ -1,11 +1,10 @@
-//! What `chat`, `resume` and `run` have in common: a conversation, who answers in it, and turns that are drawn as they happen.
+//! The parts that `chat`, `resume` and `run` share: a conversation, its provider, and turns that are drawn while they run.
 //!
-//! `message.rs` puts together what to send, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one message after
-//! the other, `editor/` and `terminal.rs` read them, `approving.rs` asks about calls. `slash/` has what can be said at the prompt
-//! besides messages, `attaching.rs` the files in messages, `by_hand.rs` commands of the system.
+//! `message.rs` puts messages together, `draw.rs` shows a turn to people or programs, `prompt.rs` takes one message after another,
+//! `editor/` and `terminal.rs` read them, `approving.rs` asks about calls. `slash/` has the commands of the prompt, `by_hand.rs`
+//! those of the system.
 
 mod approving;
-mod attaching;
 mod by_hand;
 mod draw;
 mod editor;
@@ -20,11 +19,13 @@ use std::{sync::Arc, time::Duration};
 
 use rejoin::{
     Conversation, ConversationId, OnBroken, Workspace,
+    active::Pointer,
     engine::{
         Hold, New, ProviderChoice, SystemClock,
         provider::Endpoint,
         turn::{Ending, Event, Limits, Stop, ToolLimits, TurnInput, TurnSettings, Worker},
     },
+    instructions::{self, ProjectInstructions},
     record::{Entry, Kind, content::Command},
     resume::{OpenCall, Resumption},
     store::{Access, Location, Store},
@@ -37,16 +38,14 @@ use super::exchange;
 #[cfg(feature = "mcp")]
 use crate::servers;
 use crate::{
-    active::Pointer,
     answering::{self, ConnectedProvider, Outcome},
     args::Talk,
     completing,
     context::{self, CliContext},
     failure::{FAILED, Failure, INTERRUPTED},
-    instructions::{self, ProjectInstructions},
     output, question,
     settings::Settings,
-    signals::{self, Again},
+    signals::{self, SecondInterrupt},
     windows,
 };
 pub use draw::{Drawing, PrintedWords};
@@ -58,27 +57,28 @@ pub use tools::policy as tool_policy;
 pub use tools::workspace;
 
 /// Opens the store for writing, or for reading if it cannot be written.
-pub fn open_store(desk: &CliContext) -> Result<Arc<dyn Store>, Failure> {
+pub fn open_store(cli: &CliContext) -> Result<Arc<dyn Store>, Failure> {
     signals::survive_full_files();
-    // If it cannot even be read, the reason why it cannot be written says more.
-    let opened = rejoin::engine::open_store(&desk.location, Access::Write)
-        .or_else(|why| rejoin::engine::open_store(&desk.location, Access::Read).map_err(|_| why));
-    let store = desk.limited(opened.map_err(|why| context::unusable(&desk.location, why))?);
-    context::say_what_is_damaged(&*store);
+    // If reading fails, too, the reason why it cannot be written says more.
+    let opened = rejoin::engine::open_store(&cli.location, Access::Write)
+        .or_else(|why| rejoin::engine::open_store(&cli.location, Access::Read).map_err(|_| why));
+    let store = cli.limited(opened.map_err(|why| context::unusable(&cli.location, why))?);
+    context::warn_about_damage(&*store);
     Ok(Arc::from(store))
 }
 
-/// A store, or why there is none.
+/// A store, or the reason why there is none.
 type StoreOrReason = (Option<Arc<dyn Store>>, Option<Failure>);
 
-/// Opens the store for turns. If that fails, they stay in memory, and the failure says why.
+/// Opens the store for turns. If that fails, they stay in memory, and the failure has the reason.
 ///
 /// # Errors
-/// If a server is not away, but its tables are not ours: it will not take the answer later either, and no file on this machine holds it.
-pub fn store_or_reason(desk: &CliContext) -> Result<StoreOrReason, Failure> {
-    match open_store(desk) {
+/// If a server is reachable but its tables are not rejoin's: it cannot take the answer later either, and no file on this machine
+/// can hold it.
+pub fn store_or_reason(cli: &CliContext) -> Result<StoreOrReason, Failure> {
+    match open_store(cli) {
         Ok(store) => Ok((Some(store), None)),
-        Err(why) if matches!(desk.location, Location::Postgres(_)) => Err(why),
+        Err(why) if matches!(cli.location, Location::Postgres(_)) => Err(why),
         Err(why) => Ok((None, Some(why))),
     }
 }
@@ -103,30 +103,30 @@ pub fn ask_what_to_do(calls: &[OpenCall]) -> Result<OnBroken, Failure> {
     }
 }
 
-/// What a conversation is opened for.
+/// The purpose of opening a conversation.
 #[derive(Debug, Clone, Copy)]
-pub enum Opening {
-    /// To send a message at once: no other process writes to it from now on.
+pub enum OpenPurpose {
+    /// To send a message at once. No other process can write to it from now on.
     Say,
     /// To prompt for messages. Other processes may write to it until one is sent.
     Prompt,
-    /// To see its state. Nothing is sent, so no key is needed.
+    /// To look at its state. Nothing is sent, so no key is needed.
     Look,
 }
 
 /// A conversation and its provider, for one or several turns.
-pub struct Talking {
+pub struct OpenConversation {
     pub worker: Worker,
-    /// The chosen provider and where the choice came from; none if the conversation is only looked at.
+    /// How the provider was chosen; `None` if the conversation is only looked at.
     outcome: Option<Outcome>,
     store: Option<Arc<dyn Store>>,
     /// Why there is no store, if there is none.
     pub no_store: Option<Failure>,
-    /// Folders and settings of this process.
-    desk: CliContext,
-    /// What the command line says about who answers.
+    /// The folders and settings of this process.
+    cli: CliContext,
+    /// The choice of provider on the command line.
     talk: Talk,
-    /// The same with what was chosen at the prompt since.
+    /// That choice, with the changes that were made at the prompt.
     chosen: Talk,
     command: &'static str,
     json: bool,
@@ -136,17 +136,17 @@ pub struct Talking {
     keeps_commands: bool,
     /// Commands that are not recorded yet.
     unkept: Vec<Command>,
-    /// What the model is to see with the next message.
+    /// Texts that the model shall see with the next message.
     for_model: Vec<String>,
-    /// The instructions, without those of the repository.
-    instructions: String,
-    /// What the repository says about itself.
+    /// The user's instructions, without those of the repository; `None` for the default ones.
+    instructions: Option<String>,
+    /// The instructions in the repository's files.
     project: ProjectInstructions,
-    /// Whether the user was told about it.
+    /// Whether the user was told about those files.
     has_told_project: bool,
-    /// Whether it changed since the last turn of an earlier process.
+    /// Whether they changed since the last turn of an earlier process.
     project_changed: bool,
-    /// The folder in which the conversation began, if it is not this one.
+    /// The folder in which the conversation began, if it is another one.
     pub elsewhere: Option<String>,
     /// Whether the last turn can continue without a new message.
     unfinished: bool,
@@ -155,84 +155,83 @@ pub struct Talking {
     /// Whether the turn continues before the first prompt.
     pub go_on_first: bool,
     terminal: Arc<Terminal>,
-    /// Which words of the model are printed.
+    /// Which text of the model is printed.
     words: PrintedWords,
     /// The MCP servers whose tools the model may call.
     #[cfg(feature = "mcp")]
     servers: Option<Arc<McpServers>>,
 }
 
-impl Talking {
-    pub fn begin(desk: &CliContext, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
-        let answering = answering::choose_for_turn(desk, talk, None)?;
+impl OpenConversation {
+    pub fn begin(cli: &CliContext, store: Option<&Arc<dyn Store>>, talk: &Talk) -> Result<Self, Failure> {
+        let answering = answering::choose_for_turn(cli, talk, None)?;
         let endpoint = answering.provider.endpoint();
         let new = New {
             title: None,
             provider: Some(endpoint.provider.clone()),
             model: Some(endpoint.model.clone()),
-            directory: Some(desk.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
-            scope: desk.scope.new_scope(),
+            directory: Some(cli.folder.to_string_lossy().into_owned()).filter(|folder| !folder.is_empty()),
+            scope: cli.scope.new_scope(),
         };
         let clock = Arc::new(SystemClock);
         let conversation = match store {
             Some(store) => Conversation::begin(Arc::clone(store), clock, &new, "rejoin chat"),
             None => Conversation::in_memory(clock, &new),
         };
-        Self::new(desk, conversation, answering, store.cloned(), talk, "rejoin chat")
+        Self::new(cli, conversation, answering, store.cloned(), talk, "rejoin chat")
     }
 
     /// Opens a stored conversation.
     pub fn open(
-        desk: &CliContext,
+        cli: &CliContext,
         store: &Arc<dyn Store>,
         id: ConversationId,
         talk: &Talk,
-        (command, opening): (&'static str, Opening),
+        (command, purpose): (&'static str, OpenPurpose),
     ) -> Result<Self, Failure> {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
-        let hold = match opening {
+        let hold = match purpose {
             _ if store.read_only().is_some() => Hold::Never,
-            Opening::Say | Opening::Look => Hold::Now,
-            Opening::Prompt => Hold::Later,
+            OpenPurpose::Say | OpenPurpose::Look => Hold::Now,
+            OpenPurpose::Prompt => Hold::Later,
         };
         let opened = Conversation::open_for_turns(kept, clock, id, command, hold);
         let conversation = opened.map_err(|error| context::loading(&**store, error))?;
         let recorded = ProviderChoice::of(&conversation);
-        let answering = match opening {
-            Opening::Look => ConnectedProvider::name_only(&recorded),
-            Opening::Say | Opening::Prompt => answering::choose_for_turn(desk, talk, Some(&recorded))?,
+        let answering = match purpose {
+            OpenPurpose::Look => ConnectedProvider::name_only(&recorded),
+            OpenPurpose::Say | OpenPurpose::Prompt => answering::choose_for_turn(cli, talk, Some(&recorded))?,
         };
-        Self::new(desk, conversation, answering, Some(Arc::clone(store)), talk, command)
+        Self::new(cli, conversation, answering, Some(Arc::clone(store)), talk, command)
     }
 
     fn new(
-        desk: &CliContext,
+        cli: &CliContext,
         conversation: Conversation,
         answering: ConnectedProvider,
         store: Option<Arc<dyn Store>>,
         talk: &Talk,
         command: &'static str,
     ) -> Result<Self, Failure> {
-        let terminal = Arc::new(Terminal::new(editing(desk, answering.provider.endpoint())));
-        let recorded = conversation.recorded_system();
-        let given = recorded.as_deref().and_then(instructions::given).map(str::to_owned);
-        let given = talk.system.clone().or(given);
-        let instructions = given.or_else(|| desk.settings.value("system").map(str::to_owned));
-        let instructions = instructions.unwrap_or_else(|| instructions::USUAL.to_owned());
+        let terminal = Arc::new(Terminal::new(editing(cli, answering.provider.endpoint())));
+        let recorded = instructions::recorded(&conversation);
+        let given = talk.system.clone().or_else(|| recorded.own.clone());
+        let instructions = given.or_else(|| cli.settings.value("system").map(str::to_owned));
         let settings = TurnSettings {
-            system: recorded,
-            on_broken: super::convert::policy(&desk.settings),
-            limits: limits(&desk.settings, talk),
-            window: window::fitting(desk, answering.provider.endpoint()),
-            approvals: approving::approvals(talk, &desk.settings, &terminal)?,
+            system: conversation.recorded_system(),
+            system_parts: recorded,
+            on_broken: super::convert::policy(&cli.settings),
+            limits: limits(&cli.settings, talk),
+            window: window::fitting(cli, answering.provider.endpoint()),
+            approvals: approving::approvals(talk, &cli.settings, &terminal)?,
         };
-        let tools = tools::tools(desk, &settings.limits);
-        let here = desk.folder.to_string_lossy();
+        let tools = tools::tools(cli, &settings.limits);
+        let here = cli.folder.to_string_lossy();
         let elsewhere = conversation.directory().filter(|folder| *folder != here);
-        let summariser = window::summariser(desk, talk, &conversation, &answering);
-        // They start while the rest is prepared. A conversation that is only looked at needs none.
+        let summariser = window::summariser(cli, talk, &conversation, &answering);
+        // The servers start while the rest is prepared. A conversation that is only looked at needs none.
         #[cfg(feature = "mcp")]
-        let servers = if answering.outcome.is_some() { servers::start(desk)? } else { None };
+        let servers = if answering.outcome.is_some() { servers::start(cli)? } else { None };
         let mut worker = Worker::new(conversation, answering.provider, tools, settings);
         #[cfg(feature = "mcp")]
         if let Some(servers) = &servers {
@@ -245,13 +244,13 @@ impl Talking {
             outcome: answering.outcome,
             store,
             no_store: None,
-            desk: desk.without_pager(),
+            cli: cli.without_pager(),
             talk: talk.clone(),
             chosen: talk.clone(),
             command,
             json: talk.json,
             pointer: None,
-            keeps_commands: desk.settings.should_persist_commands(),
+            keeps_commands: cli.settings.should_persist_commands(),
             unkept: Vec::new(),
             for_model: Vec::new(),
             instructions,
@@ -299,37 +298,35 @@ impl Talking {
 
     /// Uses the prompt's terminal from now on.
     fn take_terminal(&mut self, terminal: Arc<Terminal>) -> Result<(), Failure> {
-        let mut approvals = approving::approvals(&self.talk, &self.desk.settings, &terminal)?;
+        let mut approvals = approving::approvals(&self.talk, &self.cli.settings, &terminal)?;
         approvals.mode = self.worker.settings().approvals.mode;
         self.worker.set_approvals(approvals);
         self.terminal = terminal;
         Ok(())
     }
 
-    /// Reads what the repository says, and gives the model its instructions. Returns whether the repository says something else than
-    /// in the last turn.
+    /// Reads the repository's instructions, and sets the model's instructions. Returns whether they differ from those of the last
+    /// turn.
     fn read_instructions(&mut self) -> bool {
-        let before = self.worker.settings().system.as_deref().and_then(instructions::of_project);
-        let before = before.map(str::to_owned);
-        self.project = match self.desk.settings.is_on("agents_md") {
-            true => ProjectInstructions::read(&self.desk.folder, |root| {
-                tools::hiding(&self.desk, Workspace::new(root))
+        self.project = match self.cli.settings.is_on("agents_md") {
+            true => ProjectInstructions::read(&self.cli.folder, |root| {
+                tools::hiding(&self.cli, Workspace::new(root))
             }),
             false => ProjectInstructions::default(),
         };
-        let system = instructions::compose(&self.instructions, &self.project);
-        let has_changed = before.as_deref() != instructions::of_project(&system);
-        self.worker.set_system(Some(system));
+        let (system, parts) = instructions::compose(self.instructions.as_deref(), &self.project);
+        let has_changed = self.worker.settings().system_parts.project != parts.project;
+        self.worker.set_system(Some(system), parts);
         has_changed
     }
 
-    /// How the MCP servers of this conversation are doing, in the order of their entries.
+    /// The states of this conversation's MCP servers, in the order of their entries.
     #[cfg(feature = "mcp")]
     pub fn server_states(&self) -> Vec<McpServerState> {
         self.servers.as_deref().map(McpServers::states).unwrap_or_default()
     }
 
-    /// Works on one task: prints only the last words of the model, and fails if it does not come to an end.
+    /// Works on one task: prints only the model's final answer, and fails if the task is not completed.
     pub fn task(mut self, task: String, limits: impl FnOnce(&mut Limits)) -> Result<u8, Failure> {
         limits(self.worker.limits_mut());
         self.words = PrintedWords::Last;
@@ -337,15 +334,15 @@ impl Talking {
     }
 
     /// Makes it the active conversation of this folder; a new one as soon as it is stored.
-    pub fn make_active(&mut self, desk: &CliContext) {
-        self.pointer = Some(desk.pointer());
+    pub fn make_active(&mut self, cli: &CliContext) {
+        self.pointer = Some(cli.pointer());
         let conversation = self.worker.conversation();
         if conversation.tail().is_some() {
             point(&mut self.pointer, conversation.id());
         }
     }
 
-    /// Sets the policy for broken states. Calls are only run again in the folder in which they were made.
+    /// Sets the policy for broken states. Calls run again only in the folder in which they were made.
     pub fn set_on_broken(&mut self, on_broken: OnBroken) -> Result<(), Failure> {
         if let (OnBroken::Rerun, Some(folder)) = (on_broken, &self.elsewhere) {
             return Err(Failure::usage(
@@ -357,8 +354,8 @@ impl Talking {
         Ok(())
     }
 
-    /// Records that the calls without a result are left out from now on, and says so. Where nothing is said in this process, the
-    /// next one goes on with the decision all the same.
+    /// Records that the calls without a result are left out from now on, and says so. The decision applies to later processes, too,
+    /// even if no message is sent in this one.
     pub fn leave_out_unanswered(&mut self) -> Result<(), Failure> {
         let (count, _) = self.worker.leave_out_unanswered();
         if count > 0 {
@@ -387,7 +384,7 @@ impl Talking {
         output::harmless(&line)
     }
 
-    /// The provider and the model. A conversation from elsewhere may give them any name.
+    /// The provider and the model. A conversation from another machine may give them any name.
     pub fn endpoint(&self) -> &Endpoint {
         self.worker.provider().endpoint()
     }
@@ -404,7 +401,7 @@ impl Talking {
         self.outcome.as_ref().is_some_and(Outcome::is_makeshift)
     }
 
-    /// Before the first prompt: says that an interrupted turn can go on.
+    /// Before the first prompt, tells the user that an interrupted turn can continue.
     pub fn offer_to_go_on(&mut self) {
         let waits = self.state().state == rejoin::store::SessionState::WaitingForApproval;
         if waits {
@@ -415,19 +412,20 @@ impl Talking {
         }
     }
 
-    /// Runs one turn, shows the answer, and is done.
+    /// Runs one turn, shows the answer, and ends.
     pub fn once(mut self, input: TurnInput) -> Result<u8, Failure> {
         let turned = block_on(async {
             let stop = Stop::new();
-            let signals = signals::stop_on_signals(stop.clone(), Arc::default(), Again::Leaves);
-            let turned = self.turn(input, &stop, Saving::AtTheEnd).await;
+            let signals =
+                signals::stop_on_signals(stop.clone(), Arc::default(), SecondInterrupt::EndsProcess);
+            let turned = self.turn(input, &stop, SaveWarning::AtTheEnd).await;
             signals.abort();
             turned
         })?;
         match (turned, self.settle()) {
             (turned, Ok(())) => turned,
             (Ok(0), Err(unsaved)) => Err(unsaved),
-            // Both are said; the exit code is the turn's.
+            // Report both; the exit code is the turn's.
             (turned, Err(unsaved)) => {
                 unsaved.say();
                 turned
@@ -435,15 +433,15 @@ impl Talking {
         }
     }
 
-    async fn turn(&mut self, input: TurnInput, stop: &Stop, saving: Saving) -> Result<u8, Failure> {
+    async fn turn(&mut self, input: TurnInput, stop: &Stop, warning: SaveWarning) -> Result<u8, Failure> {
         self.find_a_store();
         self.refresh_instructions();
         self.keep_unkept();
         if matches!(input, TurnInput::Say(_)) {
-            // It is in the message.
+            // The message contains them now.
             self.for_model.clear();
         }
-        let mut drawing = Drawing::new(self.json, saving, self.words).with_window(self.worker.window());
+        let mut drawing = Drawing::new(self.json, warning, self.words).with_window(self.worker.window());
         let (pointer, stored) = (&mut self.pointer, self.store.is_some());
         let (unsaved, mut begun) = (&mut self.unsaved, None);
         let no_store = self.no_store.as_ref().map(not_saved);
@@ -458,7 +456,8 @@ impl Talking {
                 Event::Saved => *unsaved = false,
                 _ => {}
             }
-            // If it could not be stored, that is what comes right after the start; what is not stored cannot be found again.
+            // An entry that could not be stored is reported right after the start. Until it is stored, the conversation cannot be
+            // found again.
             if !matches!(event, Event::Started { .. })
                 && stored
                 && !*unsaved
@@ -488,13 +487,13 @@ impl Talking {
                 return Err(Failure::Turn(Box::new(error)));
             }
         };
-        // If our output was closed, its reader has seen enough; the turn is recorded all the same.
+        // If our output was closed, its reader has seen enough; the turn is recorded in any case.
         drawing.finish()?;
         Ok(code)
     }
 
-    /// A store that could not be written when the conversation began may be by now: then everything goes there. If the
-    /// active conversation could not be read, its answer belongs to no other, and stays in memory.
+    /// Tries again to open a store that could not be written when the conversation began; if it can be now, everything goes there.
+    /// If the active conversation could not be read, this answer belongs to no other conversation, and stays in memory.
     fn find_a_store(&mut self) {
         if matches!(self.no_store, Some(Failure::Load { .. } | Failure::Unreadable { .. })) {
             return;
@@ -503,26 +502,26 @@ impl Talking {
         if usable || self.worker.conversation().unsaved().is_empty() {
             return;
         }
-        let Ok(store) = rejoin::engine::open_store(&self.desk.location, Access::Write) else { return };
+        let Ok(store) = rejoin::engine::open_store(&self.cli.location, Access::Write) else { return };
         if store.read_only().is_none() {
-            let store: Arc<dyn Store> = Arc::from(self.desk.limited(store));
+            let store: Arc<dyn Store> = Arc::from(self.cli.limited(store));
             if self.worker.conversation_mut().attach(Arc::clone(&store), self.command).is_durable() {
                 self.store = Some(store);
             }
         }
     }
 
-    /// Whether the conversation is stored, or something was said in it.
+    /// Whether the conversation is stored, or has a message.
     fn has_begun(&self) -> bool {
         let conversation = self.worker.conversation();
         let is_more = |entry: &Entry| !matches!(entry.envelope().kind, Kind::Header | Kind::Meta);
         conversation.tail().is_some() || conversation.entries().iter().any(is_more)
     }
 
-    /// Stores what is not stored yet, and brings the index up to date. Fails if something stays in memory only.
+    /// Stores the remaining entries, and updates the index. Fails if some entries stay in memory only.
     fn settle(&mut self) -> Result<(), Failure> {
         if !self.has_begun() {
-            // No conversation stays behind.
+            // An unused conversation is not stored.
             return Ok(());
         }
         self.find_a_store();
@@ -546,22 +545,22 @@ fn not_saved(why: &Failure) -> String {
 
 /// When to warn the user about a failed save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Saving {
-    /// As soon as it happens: more turns may follow.
+pub enum SaveWarning {
+    /// Immediately, because more turns may follow.
     AtOnce,
     /// After the turn, if it is still not stored.
     AtTheEnd,
 }
 
-/// Points to a stored conversation, once.
+/// Sets the pointer to a stored conversation, once.
 fn point(pointer: &mut Option<Pointer>, conversation: ConversationId) {
-    if let Some(Err(failure)) = pointer.take().map(|pointer| pointer.set(conversation)) {
-        failure.say();
+    if let Some(Err(error)) = pointer.take().map(|pointer| pointer.set(conversation)) {
+        Failure::from(error).say();
     }
 }
 
-/// Runs work to its end. The runtime is made when there is work, not before, and what is left in it is not waited for: a name
-/// that is looked up, or a disk that does not answer, must not keep the user from leaving.
+/// Runs work to its end. The runtime is created only if there is work. Unfinished tasks in it are not waited for: resolving a name,
+/// or a disk that does not answer, must not keep the user from leaving.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = built.map_err(|why| Failure::Usage {
@@ -573,19 +572,19 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(done)
 }
 
-/// A limit on the cost makes no sense for a model whose price is not known.
+/// Refuses a limit on the cost for a model without a known price.
 fn keeps_to_its_cost(worker: &Worker, talk: &Talk) -> Result<(), Failure> {
     let Some(most) = talk.max_cost.filter(|_| worker.price().is_none()) else { return Ok(()) };
     let model = output::harmless(&worker.provider().endpoint().model);
     Err(Failure::usage(
-        format!("the price of `{model}` is not known, so --max-cost {} cannot be kept", most.amount()),
+        format!("the price of `{model}` is not known, so --max-cost {} cannot be enforced", most.amount()),
         "use --max-turn-tokens instead",
     ))
 }
 
-/// What the line editor knows about this desk.
-fn editing(desk: &CliContext, endpoint: &Endpoint) -> editor::Setup {
-    let (own, home) = (desk.clone(), desk.home.clone());
+/// The parameters of the line editor.
+fn editing(cli: &CliContext, endpoint: &Endpoint) -> editor::Setup {
+    let (own, home) = (cli.clone(), cli.home.clone());
     let model = endpoint.model.clone();
     let models = move |typed: &str| {
         let mut models = windows::models(&home);
@@ -604,7 +603,7 @@ fn editing(desk: &CliContext, endpoint: &Endpoint) -> editor::Setup {
             .iter()
             .map(|command| (format!("/{}", command.name), command.about))
             .collect(),
-        folder: desk.folder.clone(),
+        folder: cli.folder.clone(),
         arguments: Box::new(move |command, typed| {
             match table::named(&command[1..]).map_or(Completes::Nothing, |command| command.completes) {
                 Completes::Conversation => completing::conversations_in(&own, typed),
@@ -615,7 +614,7 @@ fn editing(desk: &CliContext, endpoint: &Endpoint) -> editor::Setup {
             }
         }),
     };
-    editor::Setup { data: desk.home.data.clone(), folder: desk.folder.clone(), offers }
+    editor::Setup { data: cli.home.data.clone(), folder: cli.folder.clone(), offers }
 }
 
 fn limits(settings: &Settings, talk: &Talk) -> Limits {
@@ -640,7 +639,7 @@ fn limits(settings: &Settings, talk: &Talk) -> Limits {
 mod tests {
     use super::*;
 
-    /// A user who stops a turn leaves at once, whatever the system is still busy with.
+    /// A user who stops a turn leaves at once, even if the system is still busy.
     #[test]
     fn unfinished_work_is_not_waited_for() {
         let before = std::time::Instant::now();

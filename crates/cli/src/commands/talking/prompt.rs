@@ -1,7 +1,8 @@
 //! The prompt on a terminal: a message is a turn. Ctrl-C stops a turn or clears the line, and leaves when it is pressed twice on
 //! an empty line; Ctrl-D leaves.
 //!
-//! A prompt that waits for a line holds no lock. It takes the lock when something is said, and first shows what others added.
+//! A prompt that waits for a line holds no lock. When a line is entered, it takes the lock, and first shows the entries that other
+//! processes added.
 
 use std::{
     borrow::Cow,
@@ -24,26 +25,26 @@ use rejoin::{
     store::StoreError,
 };
 
-use super::{Saving, Talking, block_on, slash::LineOutcome, terminal::Typed};
+use super::{OpenConversation, SaveWarning, block_on, slash::LineOutcome, terminal::TerminalInput};
 use crate::{
     commands::numbered,
     failure::{FAILED, Failure, INTERRUPTED},
     output,
-    signals::{Again, stop_on_signals},
+    signals::{SecondInterrupt, stop_on_signals},
 };
 
 /// A second Ctrl-C within this time leaves the prompt.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often a prompt with a message to send checks whether the other process is done.
+/// How often a prompt with a message to send checks whether the other process has finished.
 const LOOK: Duration = Duration::from_millis(100);
 
-impl Talking {
+impl OpenConversation {
     /// Prompts until the user leaves.
     pub fn prompt(mut self) -> Result<u8, Failure> {
         let code = block_on(self.lines())?;
         match self.settle() {
-            // It was said when it happened.
+            // The failure was already reported.
             Err(_) => code.map(|code| code.max(FAILED)),
             Ok(()) => code,
         }
@@ -56,15 +57,15 @@ impl Talking {
         self.tell_instructions();
         let terminal = Arc::clone(&self.terminal);
         let (stop, leave) = (Stop::new(), Arc::new(AtomicBool::new(false)));
-        let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave), Again::IsIgnored);
-        // When Ctrl-C was pressed on an empty line, if that was the last thing that was typed.
+        let _signals = stop_on_signals(stop.clone(), Arc::clone(&leave), SecondInterrupt::IsIgnored);
+        // The time at which Ctrl-C was pressed on an empty line, if no key was pressed since.
         let mut pressed: Option<Instant> = None;
         if self.go_on_first && self.reclaim(&stop).await? {
             self.turn_at_prompt(TurnInput::GoOn, &stop).await?;
             stop.reset();
         }
         loop {
-            // Others may write while nothing is said here.
+            // Other processes may write while this prompt waits.
             self.worker.release();
             let typed = match leave.load(Ordering::Relaxed) {
                 true => None,
@@ -76,7 +77,7 @@ impl Talking {
             }
             let line = match typed {
                 None => return Ok(0),
-                Some(Typed::Stopped(line)) => {
+                Some(TerminalInput::Stopped(line)) => {
                     let empty = line.trim().is_empty();
                     if empty && pressed.is_some_and(|pressed| pressed.elapsed() < AGAIN) {
                         return Ok(INTERRUPTED);
@@ -87,7 +88,7 @@ impl Talking {
                     }
                     continue;
                 }
-                Some(Typed::Line(line)) => line,
+                Some(TerminalInput::Line(line)) => line,
             };
             pressed = None;
             let input = match self.understand(&line, &stop).await? {
@@ -107,11 +108,11 @@ impl Talking {
         }
     }
 
-    /// Runs a turn and says why it failed. Fails itself only if the reader of our output is gone.
+    /// Runs a turn and reports why it failed. It fails itself only if the reader of our output is gone.
     async fn turn_at_prompt(&mut self, input: TurnInput, stop: &Stop) -> Result<(), Failure> {
         let terminal = Arc::clone(&self.terminal);
         let _quiet = terminal.without_echo();
-        match self.turn(input, stop, Saving::AtOnce).await {
+        match self.turn(input, stop, SaveWarning::AtOnce).await {
             Err(failure @ Failure::ClosedPipe) => return Err(failure),
             Err(failure) => failure.say(),
             Ok(_) => {}
@@ -119,8 +120,8 @@ impl Talking {
         Ok(())
     }
 
-    /// Takes the conversation's lock and shows what others added. While another process is answering, it waits; false if the
-    /// person did not want to.
+    /// Takes the conversation's lock and shows the entries that other processes added. While another process is answering, it
+    /// waits. Returns false if the user stopped waiting.
     pub(super) async fn reclaim(&mut self, stop: &Stop) -> Result<bool, Failure> {
         let mut told = false;
         loop {
@@ -138,7 +139,7 @@ impl Talking {
                 Err(EngineError::Store(StoreError::NotFound(id))) => {
                     return Err(EngineError::Unknown(id.to_string()).into());
                 }
-                // The server went away while it was read. The prompt stays, and the line can be sent again.
+                // The server became unreachable while the entries were read. The prompt continues, and the line can be sent again.
                 Err(EngineError::Store(why)) if why.is_unwritable() => {
                     Failure::from(EngineError::Store(why)).say();
                     output::talk("Nothing was sent.");
@@ -156,12 +157,12 @@ impl Talking {
         }
     }
 
-    /// Tries to take the conversation's lock, and shows what others added. Returns whether it was taken.
+    /// Tries to take the conversation's lock, and shows the entries that other processes added. Returns whether it was taken.
     pub fn reclaim_now(&mut self) -> bool {
         self.worker.reclaim().map(|added| self.show(&added)).is_ok()
     }
 
-    /// Shows what other processes added.
+    /// Shows entries that other processes added.
     fn show(&self, added: &[Entry]) {
         if added.is_empty() {
             return;

@@ -1,8 +1,8 @@
-//! The terminal at the prompt, and when a question is asked.
+//! The terminal at the prompt and while a question is asked.
 //!
-//! At the prompt, the line editor has it. Where that cannot work, such as with `TERM=dumb`, the terminal itself edits the line: then
-//! Ctrl-C ends the line that is being typed and is read as its last byte, so it is known whether the line was empty. While a turn
-//! runs, Ctrl-C is a signal as everywhere else. Answers to questions are always plain lines.
+//! At the prompt, the line editor uses it. If the editor cannot work, as with `TERM=dumb`, the terminal itself edits the line:
+//! Ctrl-C then ends the typed line and is read as its last byte, so it is known whether the line was empty. While a turn runs,
+//! Ctrl-C is a signal as usual. Answers to questions are always plain lines.
 
 use std::{
     io,
@@ -15,10 +15,10 @@ use std::{
 use rejoin::engine::turn::Stop;
 use tokio::sync::{Mutex, mpsc};
 
-use super::editor::{self, Edited, Editor};
+use super::editor::{self, EditOutcome, Editor};
 use crate::output;
 
-pub enum Typed {
+pub enum TerminalInput {
     /// A line that was ended with Enter.
     Line(String),
     /// Ctrl-C, and the unfinished line.
@@ -27,17 +27,17 @@ pub enum Typed {
 
 /// The terminal on standard input. Dropping it restores its settings.
 pub struct Terminal {
-    /// The terminal and its settings. While the editor reads, standard input is something else.
+    /// The terminal and its original settings. Kept because standard input is replaced while the editor reads.
     #[cfg(unix)]
     before: Option<(std::os::fd::OwnedFd, rustix::termios::Termios)>,
-    /// The thread that reads lines, once one was wanted.
+    /// The thread that reads lines, once the first line was requested.
     reader: Mutex<Option<Reader>>,
-    editing: Mutex<Editing>,
-    /// Whether keys are not shown just now.
+    source: Mutex<LineSource>,
+    /// Whether keys are currently not echoed.
     quiet: AtomicBool,
 }
 
-/// A terminal that keeps quiet, or speaks again, until this is dropped.
+/// Turns the echo of keys off or on until it is dropped.
 pub struct EchoGuard<'t> {
     terminal: &'t Terminal,
     before: bool,
@@ -49,55 +49,56 @@ impl Drop for EchoGuard<'_> {
     }
 }
 
-/// Who reads messages.
-enum Editing {
-    /// The editor, once a message is wanted.
+/// What reads messages.
+enum LineSource {
+    /// The editor, started for the first message.
     Later(Box<editor::Setup>),
     Editor(Editor),
     /// The reader of plain lines.
     Plain,
 }
 
-/// A thread that reads one line each time one is wanted. Between lines, an editor may have the terminal.
+/// A thread that reads one line per request. Between lines, an editor may use the terminal.
 struct Reader {
-    /// Takes the number of each request.
+    /// Receives the number of each request.
     wanted: mpsc::UnboundedSender<u64>,
-    /// Lines, and nothing for each that is no longer wanted.
-    lines: mpsc::UnboundedReceiver<Option<Typed>>,
-    /// The number of the last request, and of the last one that was given up.
+    /// Lines, and `None` for each request that was cancelled.
+    lines: mpsc::UnboundedReceiver<Option<TerminalInput>>,
+    /// The numbers of the last request, and of the last cancelled one.
     asked: u64,
     given_up: Arc<AtomicU64>,
-    /// Wakes the thread when a line is no longer wanted.
+    /// Wakes the thread when a request is cancelled.
     #[cfg(unix)]
     wake: Option<std::os::unix::net::UnixStream>,
-    /// Whether a line was asked for and its caller stopped waiting, so that the next one typed answers that request.
+    /// Whether a line was requested and the caller stopped waiting, so that the next typed line answers that request.
     waiting: bool,
 }
 
 impl Terminal {
     pub fn new(setup: editor::Setup) -> Self {
-        let editing = if editor::is_possible() { Editing::Later(Box::new(setup)) } else { Editing::Plain };
+        let source =
+            if editor::is_possible() { LineSource::Later(Box::new(setup)) } else { LineSource::Plain };
         Self {
             #[cfg(unix)]
             before: settings().ok(),
             reader: Mutex::default(),
-            editing: Mutex::new(editing),
+            source: Mutex::new(source),
             quiet: AtomicBool::new(false),
         }
     }
 
-    /// Does not show keys for a while: they would end up in the middle of what is being drawn. The next prompt shows them.
+    /// Turns the echo of keys off for a while: keys would appear in the middle of the drawing. The next prompt shows them.
     pub fn without_echo(&self) -> EchoGuard<'_> {
         let drawn = output::can_redraw();
         EchoGuard { terminal: self, before: self.set_quiet(drawn) }
     }
 
-    /// Shows keys for a while.
+    /// Turns the echo of keys on for a while.
     pub fn with_echo(&self) -> EchoGuard<'_> {
         EchoGuard { terminal: self, before: self.set_quiet(false) }
     }
 
-    /// Returns what it was before.
+    /// Returns the previous value.
     fn set_quiet(&self, quiet: bool) -> bool {
         let before = self.quiet.swap(quiet, Ordering::Relaxed);
         #[cfg(unix)]
@@ -112,37 +113,37 @@ impl Terminal {
         before
     }
 
-    /// Prompts for a message; none if the person leaves. What others ask to stop is given up as with Ctrl-C.
-    pub async fn message(&self, stop: &Stop) -> Option<Typed> {
-        let mut editing = self.editing.lock().await;
-        if let Editing::Later(_) | Editing::Editor(_) = &*editing {
-            // A question that was given up must not take what is typed now.
+    /// Prompts for a message; `None` if the person leaves. If another task sets `stop`, the line is given up, as with Ctrl-C.
+    pub async fn message(&self, stop: &Stop) -> Option<TerminalInput> {
+        let mut source = self.source.lock().await;
+        if let LineSource::Later(_) | LineSource::Editor(_) = &*source {
+            // A cancelled question must not receive the line that is typed now.
             if let Some(reader) = &mut *self.reader.lock().await
                 && let Some(typed) = reader.give_up().await
             {
                 return Some(typed);
             }
-            let editor = match std::mem::replace(&mut *editing, Editing::Plain) {
-                Editing::Later(setup) => Editor::start(*setup),
-                Editing::Editor(editor) => editor,
-                Editing::Plain => return self.plain_message(stop).await,
+            let editor = match std::mem::replace(&mut *source, LineSource::Plain) {
+                LineSource::Later(setup) => Editor::start(*setup),
+                LineSource::Editor(editor) => editor,
+                LineSource::Plain => return self.plain_message(stop).await,
             };
-            *editing = Editing::Editor(editor);
+            *source = LineSource::Editor(editor);
         }
-        if let Editing::Editor(editor) = &mut *editing {
+        if let LineSource::Editor(editor) = &mut *source {
             let edited = tokio::select! {
                 edited = editor.next() => edited,
                 () = stop.asked() => {
                     editor.stop().await;
-                    Edited::Typed(Typed::Stopped(String::new()))
+                    EditOutcome::Input(TerminalInput::Stopped(String::new()))
                 }
             };
             match edited {
-                Edited::Typed(typed) => return Some(typed),
-                Edited::Left => return None,
-                Edited::Failed(why) => {
-                    tracing::debug!("lines cannot be edited here: {why}");
-                    *editing = Editing::Plain;
+                EditOutcome::Input(typed) => return Some(typed),
+                EditOutcome::Left => return None,
+                EditOutcome::Failed(why) => {
+                    tracing::debug!("line editing is not available here: {why}");
+                    *source = LineSource::Plain;
                     self.in_a_turn();
                 }
             }
@@ -150,22 +151,22 @@ impl Terminal {
         self.plain_message(stop).await
     }
 
-    /// The same, with a line that the terminal edits.
-    async fn plain_message(&self, stop: &Stop) -> Option<Typed> {
+    /// Prompts for a message with a line that the terminal edits.
+    async fn plain_message(&self, stop: &Stop) -> Option<TerminalInput> {
         output::prompt(&format!("{} ", output::paint("›", output::STRONG)));
         self.at_the_prompt();
         let typed = tokio::select! {
             typed = self.next() => typed,
-            () = stop.asked() => Some(Typed::Stopped(String::new())),
+            () = stop.asked() => Some(TerminalInput::Stopped(String::new())),
         };
         self.in_a_turn();
-        if !matches!(typed, Some(Typed::Line(_))) {
+        if !matches!(typed, Some(TerminalInput::Line(_))) {
             output::talk("");
         }
         typed
     }
 
-    /// The byte that Ctrl-C sends, if it can be read as one.
+    /// The byte that Ctrl-C sends, if it can be read as input.
     fn stop_byte(&self) -> Option<u8> {
         #[cfg(unix)]
         {
@@ -197,8 +198,8 @@ impl Terminal {
         }
     }
 
-    /// Waits for the next line; none at the end. If the wait is given up, the next one gets the line.
-    pub async fn next(&self) -> Option<Typed> {
+    /// Waits for the next line; `None` at the end of the input. If the wait is dropped, the next call gets the line.
+    pub async fn next(&self) -> Option<TerminalInput> {
         let mut reader = self.reader.lock().await;
         let reader = reader.get_or_insert_with(|| Reader::start(self.stop_byte()));
         if !std::mem::replace(&mut reader.waiting, true) {
@@ -210,7 +211,7 @@ impl Terminal {
         typed.flatten()
     }
 
-    /// Forgets what was typed before a question was shown: it is no answer.
+    /// Discards keys that were typed before a question was shown, because they are no answer to it.
     pub fn forget_typed(&self) {
         #[cfg(unix)]
         let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
@@ -218,7 +219,7 @@ impl Terminal {
 }
 
 impl Reader {
-    /// Starts the thread: waiting for a line cannot be cancelled.
+    /// Starts the thread, which is needed because waiting for a line cannot be cancelled.
     fn start(stop: Option<u8>) -> Self {
         let (wanted, mut wants) = mpsc::unbounded_channel();
         let (typed, lines) = mpsc::unbounded_channel();
@@ -258,8 +259,8 @@ impl Reader {
         }
     }
 
-    /// Makes the thread leave the terminal alone. If a line came first, that is what was typed.
-    async fn give_up(&mut self) -> Option<Typed> {
+    /// Makes the thread release the terminal. If a line arrived first, returns it.
+    async fn give_up(&mut self) -> Option<TerminalInput> {
         #[cfg(unix)]
         if self.waiting
             && let Some(wake) = &mut self.wake
@@ -274,7 +275,7 @@ impl Reader {
     }
 }
 
-/// Waits until a line can be read; true if it is no longer wanted. A wake-up may be about an earlier line.
+/// Waits until a line can be read. Returns true if the request was cancelled. A wake-up may belong to an earlier request.
 #[cfg(unix)]
 fn is_given_up(woken: &std::os::unix::net::UnixStream, is_unwanted: impl Fn() -> bool) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -316,15 +317,15 @@ const DISABLED: u8 = 0;
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 const DISABLED: u8 = 0xff;
 
-/// Reads the next line or Ctrl-C; none at the end.
-fn next(input: &mut impl io::BufRead, stop: Option<u8>) -> io::Result<Option<Typed>> {
+/// Reads the next line or Ctrl-C; `None` at the end of the input.
+fn next(input: &mut impl io::BufRead, stop: Option<u8>) -> io::Result<Option<TerminalInput>> {
     let mut line = Vec::new();
     loop {
         let bytes = input.fill_buf()?;
-        // What is not UTF-8 becomes a mark that shows where it was.
+        // Invalid UTF-8 becomes a replacement character.
         let text = |line: &[u8]| output::typed(&String::from_utf8_lossy(line));
         if bytes.is_empty() {
-            return Ok((!line.is_empty()).then(|| Typed::Line(text(&line))));
+            return Ok((!line.is_empty()).then(|| TerminalInput::Line(text(&line))));
         }
         let end = bytes.iter().position(|byte| *byte == b'\n' || Some(*byte) == stop);
         line.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
@@ -336,9 +337,9 @@ fn next(input: &mut impl io::BufRead, stop: Option<u8>) -> io::Result<Option<Typ
                 if line.last() == Some(&b'\r') {
                     line.pop();
                 }
-                return Ok(Some(Typed::Line(text(&line))));
+                return Ok(Some(TerminalInput::Line(text(&line))));
             }
-            Some(_) => return Ok(Some(Typed::Stopped(text(&line)))),
+            Some(_) => return Ok(Some(TerminalInput::Stopped(text(&line)))),
             None => {}
         }
     }
@@ -354,8 +355,8 @@ mod tests {
         let mut typed = Vec::new();
         while let Some(next) = next(&mut input, Some(3)).unwrap() {
             typed.push(match next {
-                Typed::Line(line) => line,
-                Typed::Stopped(line) => format!("^C {line}"),
+                TerminalInput::Line(line) => line,
+                TerminalInput::Stopped(line) => format!("^C {line}"),
             });
         }
         assert_eq!(typed, ["one", "^C two", "^C ", "three", "four"]);

@@ -13,17 +13,17 @@ use crate::{
     windows,
 };
 
-/// The provider that writes summaries, if the settings name a model for them. Without it, the one that answers writes them.
+/// The provider that writes summaries, if the settings name a model for them; otherwise the conversation's own provider does.
 pub fn summariser(
-    desk: &CliContext,
+    cli: &CliContext,
     talk: &Talk,
     conversation: &Conversation,
     answering: &ConnectedProvider,
 ) -> Option<Arc<dyn Provider>> {
-    let model = desk.settings.value("compact.model")?;
+    let model = cli.settings.value("compact.model")?;
     answering.outcome.as_ref()?;
     let talk = Talk { model: Some(model.to_owned()), ..talk.clone() };
-    match answering::choose_for_turn(desk, &talk, Some(&ProviderChoice::of(conversation))) {
+    match answering::choose_for_turn(cli, &talk, Some(&ProviderChoice::of(conversation))) {
         Ok(chosen) => Some(chosen.provider),
         Err(why) => {
             tracing::warn!("`compact.model` cannot be used: {why}");
@@ -33,8 +33,8 @@ pub fn summariser(
 }
 
 /// How conversations are made to fit their model's window, by the settings.
-pub fn fitting(desk: &CliContext, endpoint: &Endpoint) -> WindowSettings {
-    let settings = &desk.settings;
+pub fn fitting(cli: &CliContext, endpoint: &Endpoint) -> WindowSettings {
+    let settings = &cli.settings;
     let usual = WindowSettings::default();
     let number = |name: &str| settings.number(name);
     let count = |name: &str| number(name).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -48,7 +48,7 @@ pub fn fitting(desk: &CliContext, endpoint: &Endpoint) -> WindowSettings {
         }
     });
     WindowSettings {
-        context_window: number("context_window").or_else(|| windows::told(&desk.home, endpoint)),
+        context_window: number("context_window").or_else(|| windows::reported_window(&cli.home, endpoint)),
         compact: match settings.value("compact") {
             Some("off") => CompactMode::Off,
             _ => CompactMode::Auto,

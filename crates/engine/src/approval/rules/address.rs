@@ -11,11 +11,11 @@ use super::{command::matches_pieces, error::RuleProblem, shell::is_deceptive};
 #[derive(Debug, Clone)]
 pub(super) struct AddressPattern {
     scheme: String,
-    /// The host; after `*.` only the end of it.
+    /// The host, in lower case; for a pattern that begins with `*.`, only the part after it.
     host: String,
     subdomains: bool,
     port: Option<u16>,
-    /// Literal pieces of path and query, with anything between them.
+    /// Literal pieces of path and query. Any characters may occur between two of them.
     pieces: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl Address {
         Ok(Self { url, path })
     }
 
-    /// Why no pattern may allow this address, though it can be read; `text` is the address as given.
+    /// The reason why no pattern may allow this address although it can be read. `text` is the address as given.
     pub fn problem(&self, text: &str) -> Option<AddressProblem> {
         // Some programs read a backslash as a slash, others do not.
         if text.chars().any(|c| is_deceptive(c) || c.is_whitespace() || c == '\\') {
@@ -62,7 +62,7 @@ impl Address {
             .then_some(AddressProblem::UserInfo)
     }
 
-    /// The address as it is compared and shown.
+    /// The normalised address, which is compared and shown.
     pub fn text(&self) -> &str {
         self.url.as_str()
     }
@@ -76,7 +76,8 @@ impl Address {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Whether a server could read the path as another one: encoded slashes, backslashes, dots or NUL.
+    /// Whether a server could read the path as a different one, because slashes, backslashes, dots or NUL are percent-encoded in
+    /// it.
     fn has_encoded_separator(&self) -> bool {
         let path = self.path.to_ascii_lowercase();
         ["%2f", "%5c", "%2e", "%00", "%25", "\\"].iter().any(|code| path.contains(code))
@@ -116,7 +117,7 @@ impl AddressPattern {
         Ok(Self { scheme, host, subdomains, port: url.port(), pieces })
     }
 
-    /// The narrow reading, for allow rules.
+    /// The narrow reading, used for allow rules.
     pub fn allows(&self, address: &Address) -> bool {
         self.scheme == address.url.scheme()
             && self.port == address.url.port()
@@ -125,7 +126,7 @@ impl AddressPattern {
             && (self.pieces.len() == 1 || !address.has_encoded_separator())
     }
 
-    /// The wide reading, for deny rules: with either scheme, on any port unless one is named, and however the path is encoded.
+    /// The wide reading, used for deny rules: either scheme, any port unless the rule names one, any encoding of the path.
     pub fn denies(&self, address: &Address) -> bool {
         let host = address.host().trim_end_matches('.');
         let decoded = decode(&address.path);

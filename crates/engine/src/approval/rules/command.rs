@@ -9,7 +9,7 @@ use super::{
     shell::{self, CommandLine, SimpleCommand},
 };
 
-/// How far a deny rule looks into scripts that are arguments of other commands, as in `sh -c "sh -c '…'"`.
+/// How many levels of nested scripts a deny rule looks into, as in `sh -c "sh -c '…'"`.
 const SCRIPT_DEPTH: usize = 4;
 
 /// A pattern for one simple command.
@@ -20,12 +20,13 @@ pub(super) struct CommandPattern {
     rest: bool,
 }
 
-/// A pattern for one word: pieces of literal text with anything between them.
+/// A pattern for one word: pieces of literal text, between which any characters may occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WordPattern {
     /// Literal pieces; between two of them, any characters may occur.
     pieces: Vec<String>,
-    /// Whether a final `*` after a letter was left out: it does not extend the word in an allow rule, but does in a deny rule.
+    /// Whether a final `*` after a letter was removed. Such a `*` does not extend the word in an allow rule, but does in a deny
+    /// rule.
     extends: bool,
 }
 
@@ -66,12 +67,12 @@ impl CommandPattern {
         Ok(Self { words, rest })
     }
 
-    /// Whether the pattern matches every command there is (`run:*`).
+    /// Whether the pattern matches every command (`run:*`).
     pub fn matches_everything(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The narrow reading, for allow rules. Words in `sensitive` must be spelled out by the pattern.
+    /// The narrow reading, used for allow rules. The pattern must spell out the words at the positions in `sensitive`.
     pub fn allows(&self, command: &SimpleCommand, sensitive: &[usize]) -> bool {
         let words = &command.words;
         if words.len() < self.words.len() || words.len() > self.words.len() && !self.rest {
@@ -80,7 +81,7 @@ impl CommandPattern {
         if sensitive.iter().any(|i| self.words.get(*i).is_none_or(|word| word.literal().is_none())) {
             return false;
         }
-        // The name of the command has to be part of the pattern, not only its assignments.
+        // The pattern must name the command itself, not only its assignments.
         if !self.words.is_empty() && self.words.len() <= command.assignments {
             return false;
         }
@@ -93,7 +94,7 @@ impl CommandPattern {
         })
     }
 
-    /// The wide reading, for deny rules: the program in any folder, in any case, with any further words.
+    /// The wide reading, used for deny rules: the program in any folder, in any case, with any further words.
     fn denies(&self, words: &[&str]) -> bool {
         words.len() >= self.words.len()
             && self.words.iter().zip(words).enumerate().all(|(i, (pattern, word))| {
@@ -106,7 +107,7 @@ impl CommandPattern {
             })
     }
 
-    /// Whether a deny rule finds the command anywhere in a line, also behind wrappers and in the scripts of other shells.
+    /// Whether a deny rule matches a command anywhere in a line, including behind wrappers and in the scripts of other shells.
     pub fn denies_line(&self, line: &CommandLine) -> bool {
         self.matches_everything() || self.denied_within(line, SCRIPT_DEPTH)
     }
@@ -196,7 +197,7 @@ impl WordPattern {
     }
 }
 
-/// Whether a text consists of the pieces in order, with anything between them.
+/// Whether a text consists of the pieces in order, with any characters between them.
 pub(super) fn matches_pieces(pieces: &[String], text: &str) -> bool {
     let [first, middle @ .., last] = pieces else {
         return pieces.first().is_none_or(|only| only == text);
@@ -209,7 +210,7 @@ pub(super) fn matches_pieces(pieces: &[String], text: &str) -> bool {
     rest.len() >= last.len() && rest.ends_with(last.as_str())
 }
 
-/// Whether a path or option contains `..` as a component, with which a wildcard would leave the folder that the pattern names.
+/// Whether a path or option contains the component `..`, with which a wildcard would leave the folder that the pattern names.
 fn has_parent(text: &str) -> bool {
     text.split(['/', '=', ':', ',']).any(|part| part == "..")
 }

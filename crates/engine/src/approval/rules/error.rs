@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A rule that is not valid: which one, what is wrong with it, and what would be right.
+/// An invalid rule: its text, what is wrong with it, and a correct form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the rule `{rule}` is not valid: {problem}")]
 pub struct RuleError {
@@ -12,7 +12,7 @@ pub struct RuleError {
     pub problem: RuleProblem,
 }
 
-/// What is wrong with a rule. The text says what would be right.
+/// What is wrong with a rule. The error text names a correct form.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RuleProblem {
     /// Nothing but blanks.

@@ -60,9 +60,10 @@
 //!
 //! # Deny rules
 //!
-//! A deny rule is read widely: `run:rm` also matches `rm -rf x`, `/bin/rm`, `sudo rm`, `sh -c "rm x"` and `$(rm x)`; `edit_file:secrets`
-//! also matches `Secrets/key`; an address matches with either scheme and on any port. It is a help against mistakes and not a wall: a
-//! program can delete files without a command called `rm`. The wall is that everything which is not allowed asks a person.
+//! A deny rule is read widely: `run:rm` also matches `rm -rf x`, `/bin/rm`, `sudo rm`, `sh -c "rm x"` and `$(rm x)`;
+//! `edit_file:secrets` also matches `Secrets/key`; an address matches with either scheme and on any port. Deny rules guard against
+//! mistakes and are no barrier: a program can delete files without a command called `rm`. The barrier is that every call that no
+//! rule allows needs a person's approval.
 
 mod address;
 mod command;
@@ -139,12 +140,12 @@ pub enum CallSubject<'c> {
     },
 }
 
-/// What the rules say about a call.
+/// The decision of the rules about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleVerdict {
-    /// The call must not run; the deny rule as it was written.
+    /// The call must not run. Holds the deny rule as it was written.
     Deny(String),
-    /// The call may run without a question; the allow rules that it needed, as they were written.
+    /// The call may run without a question. Holds the allow rules that it needed, as they were written.
     Allow(Vec<String>),
     /// A person decides.
     Ask(AskReason),
@@ -153,7 +154,7 @@ pub enum RuleVerdict {
 /// Why a person is asked. The text is for that person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskReason {
-    /// No rule matches; the call, or the part of it that no rule matches.
+    /// No rule matches. Holds the call, or the part of it that no rule matches.
     NoRule(String),
     /// The command runs other commands or changes the shell, and no rule names this word of it.
     NotNamed {
@@ -166,16 +167,16 @@ pub enum AskReason {
     Unclear(Doubt),
     /// The path leaves the workspace.
     OutsideWorkspace(String),
-    /// The path contains a character that is invisible or that means different things on different systems.
+    /// The path contains a character that is invisible, or that systems read differently.
     UnclearPath(char),
-    /// The address cannot be judged.
+    /// The address is of a kind that no pattern may allow.
     Address(AddressProblem),
 }
 
 #[derive(Debug, Clone)]
 struct ToolRule {
     text: String,
-    /// The name of the tool, `*` for every one.
+    /// The name of the tool; `*` matches every tool.
     tool: String,
     pattern: Pattern,
 }
@@ -193,7 +194,7 @@ impl Rules {
     /// Reads the rules of the settings.
     ///
     /// # Errors
-    /// The first rule that is not valid, with what would be right.
+    /// The first invalid rule, with a correct form.
     pub fn parse<S: AsRef<str>>(allow: &[S], deny: &[S]) -> Result<Self, RuleError> {
         let parse = |rules: &[S]| -> Result<Vec<_>, RuleError> {
             rules.iter().map(|rule| ToolRule::parse(rule.as_ref())).collect()
@@ -201,7 +202,7 @@ impl Rules {
         Ok(Self { allow: parse(allow)?, deny: parse(deny)? })
     }
 
-    /// Adds an allow rule, such as one of [`rule_for`].
+    /// Adds an allow rule, such as one that [`rule_for`] returned.
     ///
     /// # Errors
     /// The rule is not valid.
@@ -317,8 +318,8 @@ impl Rules {
     }
 }
 
-/// The rule that allows this call, and only this one, from now on. None if no rule can allow it: a path outside the workspace, or an
-/// address that cannot be judged.
+/// The rule that allows exactly this call from now on. `None` if no rule can allow it: the path is outside the workspace, or no
+/// pattern may allow the address.
 ///
 /// ```
 /// use rejoin_engine::approval::rules::{CallSubject, rule_for};
@@ -337,7 +338,7 @@ pub fn rule_for(subject: &CallSubject<'_>) -> Option<String> {
         CallSubject::Url(text) => format!("{FETCH_TOOL}:{}", Address::parse(text).ok()?.escaped()),
         CallSubject::Other { tool } => tool.to_owned(),
     };
-    // A rule that would not allow its own call is not offered.
+    // Offer a rule only if it allows this very call.
     let mut rules = Rules::default();
     rules.allow(&rule).ok()?;
     matches!(rules.verdict(subject), RuleVerdict::Allow(_)).then_some(rule)

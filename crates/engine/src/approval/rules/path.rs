@@ -12,7 +12,7 @@ use super::{error::RuleProblem, shell::is_deceptive};
 pub(super) struct PathPattern {
     exact: GlobMatcher,
     any_case: GlobMatcher,
-    /// Whether it has no wildcards: a deny rule for a folder covers everything in it.
+    /// Whether the pattern has no wildcards. As a deny rule, such a pattern also covers everything inside the folder that it names.
     literal: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct PathPattern {
 pub(super) enum Location {
     /// Inside the workspace: the path relative to it, `.` for the workspace itself.
     Inside(String),
-    /// Outside of it: the path without leading slashes and `..`.
+    /// Outside of it: the absolute path without its leading slashes and `..`.
     Outside(String),
 }
 
@@ -67,7 +67,7 @@ impl PathPattern {
         matches!(location, Location::Inside(path) if self.exact.is_match(path))
     }
 
-    /// The wide reading, for deny rules: in any case, and everything in a folder that is named.
+    /// The wide reading, used for deny rules: any case, and everything inside a folder that the rule names.
     pub fn denies(&self, location: &Location) -> bool {
         let (Location::Inside(path) | Location::Outside(path)) = location;
         let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
@@ -106,7 +106,7 @@ pub(super) fn locate(path: &str, workspace: &str) -> Location {
     Location::Inside(text)
 }
 
-/// The character in a path that keeps it from being matched by an allow rule.
+/// The first character in a path because of which no allow rule may match it.
 pub(super) fn unclear_character(path: &str) -> Option<char> {
     path.chars().find(|c| is_deceptive(*c) || matches!(c, '\n' | '\t') || *c == '\\' && !cfg!(windows))
 }

@@ -195,20 +195,20 @@ const NAMED: &[&str] = &[
     "wish",
 ];
 
-/// Options and subcommands of one family of commands that a rule must spell out.
+/// The options and subcommands of one family of commands that a rule must spell out.
 struct Options {
-    /// Beginning of the command's name, with version numbers left off.
+    /// Beginnings of the commands' names, without version numbers.
     names: &'static [&'static str],
     /// Letters of short options, which may be written together.
     letters: &'static str,
-    /// Whole words: long options, also abbreviated or with `=`, and subcommands.
+    /// Whole words: long options (which may be abbreviated or have `=`), and subcommands.
     words: &'static [&'static str],
 }
 
 /// Among the words of [`Options`]: every word that sets a variable, such as `SHELL=./x`.
 const ASSIGNMENT: &str = "NAME=VALUE";
 
-/// Among the words of [`Options`]: every word that names a file with further arguments, such as `@x`.
+/// Among the words of [`Options`]: every word that names a file from which the command reads further arguments, such as `@x`.
 const ARGUMENT_FILE: &str = "@FILE";
 
 /// The commands whose first word may be a cluster of short options without a dash, as in `tar cIf`.
@@ -374,7 +374,7 @@ pub(super) fn sensitive_words(command: &SimpleCommand) -> Vec<usize> {
     }
     for (i, word) in command.words.iter().enumerate().skip(at + 1) {
         let first = i == at + 1;
-        if options(&name).any(|options| options.concern(word) || first && options.concern_undashed(word))
+        if options(&name).any(|options| options.concern(word) || first && options.concern_without_dash(word))
             || contains(&["git"], &name) && runs_a_transport(command, word)
         {
             found.push(i);
@@ -397,7 +397,7 @@ pub(super) fn is_shell(program: &str) -> bool {
 const WITH_ADDRESS: &[&str] =
     &["archive", "clone", "fetch", "fetch-pack", "ls-remote", "pull", "push", "remote", "send-pack"];
 
-/// Whether a word is an address that makes git run a program to reach it: `ext::sh -c x`, or any other `git-remote-NAME`.
+/// Whether a word is an address for which git runs another program: `ext::sh -c x`, or any other `git-remote-NAME`.
 fn runs_a_transport(command: &SimpleCommand, word: &Word) -> bool {
     let address = word.text.split_once('=').map_or(word.text.as_str(), |(_, value)| value);
     address.contains("::") && command.words.iter().any(|word| contains(WITH_ADDRESS, &word.text))
@@ -441,7 +441,7 @@ impl Options {
         })
     }
 
-    fn concern_undashed(&self, word: &Word) -> bool {
+    fn concern_without_dash(&self, word: &Word) -> bool {
         self.names == UNDASHED && word.text.contains(|c| self.letters.contains(c))
     }
 }

@@ -1,4 +1,4 @@
-//! What rules allow and deny, as tables, and the law of `rule_for` as a property.
+//! Tables of what rules allow and deny, and a property test: `rule_for` returns a rule that allows its call.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn allows(rule: &str, subject: &CallSubject<'_>) -> bool {
     matches!(rules(&[rule], &[]).verdict(subject), RuleVerdict::Allow(_))
 }
 
-/// Whether a rule denies a call that is allowed otherwise.
+/// Whether a rule denies a call that another rule allows.
 fn denies(rule: &str, subject: &CallSubject<'_>) -> bool {
     matches!(rules(&["*"], &[rule]).verdict(subject), RuleVerdict::Deny(_))
 }

@@ -95,7 +95,7 @@ fn a_token_is_exchanged_and_kept() {
     assert_eq!(exchanged, 2, "it is exchanged before it ends");
 }
 
-/// COP-01: a token that is refused before its time is exchanged again, once.
+/// COP-01: a token that is refused before it expires is exchanged again, once.
 #[test]
 fn a_refused_token_is_exchanged_anew_once() {
     let server = copilot(|count| token(&format!("tid={count}"), LATER), &["tid=1"]);
@@ -113,7 +113,7 @@ fn a_refused_token_is_exchanged_anew_once() {
     assert_eq!(lines(&never), [exchange, chat, exchange, chat]);
 }
 
-/// COP-01: where there is no exchange, GitHub's own token is shown; a bad one is said to be bad.
+/// COP-01: if there is no exchange, GitHub's own token is used; a token that GitHub refuses is reported as bad.
 #[test]
 fn without_an_exchange_the_token_itself_is_shown() {
     for status in [403, 404] {
@@ -140,7 +140,7 @@ fn chat(messages: &[Message]) -> Asked {
     server.asked().pop().unwrap()
 }
 
-/// S0-57, COP-02, COP-03, COP-04: the headers of every request, of one with an image, and who speaks last.
+/// S0-57, COP-02, COP-03, COP-04: the headers of every request, of a request with an image, and the role of the last message.
 #[test]
 fn requests_carry_what_copilot_wants() {
     let asked = chat(&[Message::user("hello")]);
@@ -168,7 +168,7 @@ fn requests_carry_what_copilot_wants() {
     assert_eq!(chat(&seen).header("copilot-vision-request"), Some("true"));
 }
 
-/// S0-57: an orphan does not reach Copilot, its pair does.
+/// S0-57: a result without a call does not reach Copilot; a call with its result does.
 #[test]
 fn no_orphan_reaches_copilot() {
     let call = ToolCall::new("call_1", "look", "{}");
@@ -242,7 +242,7 @@ fn says(error: &str) -> Answer {
     Answer::json(200, &format!(r#"{{"error":"{error}","error_description":"d"}}"#))
 }
 
-/// S0-57: a person enters the code on another device; until then GitHub is asked again and again, slower if it asks for that.
+/// S0-57: a person enters the code on another device. Until then GitHub is polled, more slowly if it asks for that.
 #[test]
 fn a_person_logs_in_on_another_device() {
     let slow = Answer::json(200, r#"{"error":"slow_down","interval":1}"#);
@@ -261,7 +261,7 @@ fn a_person_logs_in_on_another_device() {
 fn a_login_ends_when_the_person_or_the_clock_says_so() {
     assert_eq!(login(&github(vec![says("access_denied")])).unwrap_err(), LoginError::Denied);
     assert_eq!(login(&github(vec![says("expired_token")])).unwrap_err(), LoginError::Expired);
-    // Slower than there is time left.
+    // The requested pause is longer than the time left.
     let slow = Answer::json(200, r#"{"error":"slow_down","interval":200}"#);
     assert_eq!(login(&github(vec![slow])).unwrap_err(), LoginError::Expired);
     let odd = login(&github(vec![Answer::json(200, r#"{"odd":"dev-0123456789"}"#)])).unwrap_err();

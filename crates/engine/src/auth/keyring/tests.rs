@@ -1,8 +1,8 @@
-//! Keys in the keyring of the system that runs the tests, where it has one.
+//! Keys in the keyring of the system that runs the tests, if it has one.
 
 use super::*;
 
-/// S3-02: the login that Claude Code keeps in the keyring is read where it is, for Claude only, and left as it was.
+/// S3-02: the login that Claude Code keeps in the keyring is read for Claude only, and not changed.
 #[test]
 fn the_login_of_claude_code_is_read_where_it_is() {
     let user = format!("test-{}", std::process::id());

@@ -1,12 +1,12 @@
 //! Checkpoints: opening a long conversation without reading all of it.
 //!
-//! After a compaction a model sees only a few messages, however long the conversation is. After pruning it sees tombstones in the
-//! place of old results. And of an imported session it sees the messages, and not the many other lines. A checkpoint holds the messages
-//! that a model still sees. It names the entry from which everything is read, and the few earlier entries that count for other
+//! After a compaction a model sees only a few messages, however long the conversation is. After pruning it sees tombstones in place
+//! of old results. Of an imported session it sees the messages, but not the many other lines. A checkpoint holds the messages that
+//! a model still sees. It names the entry from which everything is read, and the few earlier entries that are needed for other
 //! reasons. The store keeps it in its index.
 //!
-//! It is only a cache. A checkpoint is kept only if a walk along what it holds comes to the same as a walk along all entries. Every
-//! entry is verified when it is read, a digest protects the rest, and if anything does not fit, the whole conversation is read.
+//! It is only a cache. A checkpoint is kept only if walking its contents gives the same result as walking all entries. Every entry
+//! is verified when it is read, and a digest protects the rest. If any check fails, the whole conversation is read.
 
 mod pieces;
 
@@ -22,19 +22,19 @@ use rejoin_record::{
     Tail, Tree,
     json::{Doc, Value, list, quoted},
 };
-use rejoin_store::{Damage, EachPiece, PartRead, Selected, Store, StoredItem};
+use rejoin_store::{Damage, OnPiece, PartRead, Selection, Store, StoredItem};
 use rejoin_view::path::{ParsedMessage, Walk};
 
 use self::pieces::Parsing;
 use crate::{draft, provider_choice};
 
-/// Changes when the text is written differently, and when tokens are estimated differently.
+/// The format version. Increase it when the text is written differently or tokens are estimated differently.
 const VERSION: u64 = 3;
 
-/// The most messages that room is made for because the first piece announces them. What it says is not trusted with more memory.
+/// The most messages to allocate room for when the first piece announces a number of them: that number is not trusted further.
 const FORESEEN: usize = 1 << 18;
 
-/// The entries that a checkpoint has to save, at least. Reading fewer is quick.
+/// The fewest entries that a checkpoint must save from being read. Reading fewer is quick anyway.
 const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
 
 /// The part of a conversation that was read.
@@ -42,7 +42,7 @@ const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
 pub(super) struct Part {
     /// Everything from this `seq` on was read.
     pub(super) from: u64,
-    /// What was left out before that.
+    /// The entries before that which were not read.
     pub(super) gaps: EntryGaps,
     /// The newest entry when the checkpoint was made.
     newest: Tail,
@@ -55,24 +55,24 @@ impl Part {
         self.gaps.values().flat_map(|gap| &gap.stand_ins).any(is_unread)
     }
 
-    /// Whether these entries are enough, of which those after the newest one of the checkpoint are new.
+    /// Whether these entries are enough for the next turn. Entries after the checkpoint's newest one are new.
     pub(super) fn suffices(&self, entries: &[Entry]) -> bool {
         let (path, broken) = Tree::of_part(entries, &self.gaps).path();
         broken.is_empty() && self.suffices_for(&path, entries)
     }
 
-    /// The same for a path along these entries.
+    /// Does what [`Part::suffices`] does, for a path along these entries.
     fn suffices_for(&self, path: &[&Entry], entries: &[Entry]) -> bool {
         let is_new = |entry: &&Entry| entry.envelope().seq > self.newest.seq;
-        // Going back to before that entry may mean going back to before the compaction.
+        // A head before that entry may also be before the compaction, so its messages may not have been read.
         path.iter().rev().any(|entry| entry.id() == self.newest.id)
             && !entries.iter().filter(is_new).any(|entry| self.needs_more(entry, entries))
     }
 }
 
 impl Part {
-    /// Whether an entry that was appended later needs more than these entries: an erasure may concern anything, undoing a compaction shows
-    /// what it hid, and a compaction may keep any message.
+    /// Whether a later entry needs entries that were not read: an erasure may affect any entry, undoing a compaction shows the
+    /// messages that it hid, a compaction may keep any message, and a pin shows results that were pruned.
     fn needs_more(&self, entry: &Entry, entries: &[Entry]) -> bool {
         match entry.envelope().kind {
             Kind::Erased | Kind::Uncompacted => true,
@@ -87,6 +87,13 @@ impl Part {
                 !compacted.kept.iter().flatten().all(|kept| known.contains_key(&kept.entry))
                     || !compacted.keep_from.is_none_or(is_later)
             }
+            Kind::Meta => {
+                let Content::Meta(meta) = Content::of(entry) else { return true };
+                let pinned = meta.pinned.unwrap_or_default();
+                let is_tombstone = |known: &&StandIn| known.results == StandInResults::Tombstones;
+                let mut tombstones = self.gaps.values().flat_map(|gap| &gap.stand_ins).filter(is_tombstone);
+                !pinned.is_empty() && tombstones.any(|known| pinned.contains(&known.entry))
+            }
             _ => false,
         }
     }
@@ -99,7 +106,7 @@ struct Checkpoint {
     newest: Tail,
     /// Everything from this `seq` on is read.
     from: u64,
-    /// The number of the first message from there on.
+    /// The number of the first message from `from` on.
     number: usize,
     /// The earlier entries that are read, each with its number.
     earlier: Vec<(u64, usize)>,
@@ -107,15 +114,15 @@ struct Checkpoint {
     stand_ins: Vec<StandIn>,
 }
 
-/// The bytes of an imported conversation from which its first turn should not have to read all of it.
+/// The size in bytes from which an imported conversation gets a checkpoint, so that its first turn need not read all of it.
 const LARGE: usize = if cfg!(debug_assertions) { 4_000 } else { 8 << 20 };
 
-/// The tokens of the newest results that a checkpoint of an imported conversation does not leave unread, by an estimate: as many as a
-/// turn keeps in the largest windows.
+/// How many tokens of the newest results a checkpoint of an imported conversation does not leave unread, by an estimate: as many as
+/// a turn keeps in the largest windows.
 const KEPT_TOKENS: u64 = if cfg!(debug_assertions) { 200 } else { 60_000 };
 
-/// Makes a checkpoint of a conversation that was just imported, and keeps it in the store, if a compaction hides most of it or if it
-/// is large. Otherwise that is left to its first turn: most imported conversations never get one.
+/// Makes a checkpoint of a conversation that was just imported, and stores it, if a compaction hides most of the conversation or if
+/// it is large. Otherwise its first turn makes one: most imported conversations never get a turn.
 pub(crate) fn keep_of_import(store: &dyn Store, id: ConversationId, entries: &[Entry]) {
     let is_compacted = || entries.iter().any(|entry| entry.envelope().kind == Kind::Compacted);
     let size = |entry: &Entry| entry.body().map_or(0, |body| body.as_str().len());
@@ -128,9 +135,9 @@ pub(crate) fn keep_of_import(store: &dyn Store, id: ConversationId, entries: &[E
 /// Which results a checkpoint may leave unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResultsRead {
-    /// None: all that are not pruned are read.
+    /// None: every result that is not pruned is read.
     All,
-    /// The old ones, which the first turn will prune.
+    /// The old ones, which the first turn will prune anyway.
     OfNewest,
 }
 
@@ -140,14 +147,14 @@ fn keep(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&
     }
 }
 
-/// Makes a checkpoint of a conversation of which perhaps only a part was read, and keeps it in the store, if that is worth it.
+/// Makes a checkpoint of a conversation that may be only partly read, and stores it if it saves enough reading.
 pub(super) fn keep_of_part(store: &dyn Store, id: ConversationId, entries: &[Entry], part: Option<&Part>) {
     if (part.is_some() || may_be_worth_it(entries)) && store.single_reads() > 0 {
         keep(store, id, entries, part, ResultsRead::All);
     }
 }
 
-/// Whether a checkpoint may save anything. Most conversations are short, or everything in them counts; that is seen quickly.
+/// Quickly rules out the many conversations that are short or in which every entry counts.
 fn may_be_worth_it(entries: &[Entry]) -> bool {
     let of_kind = |kind: Kind| entries.iter().filter(move |entry| entry.envelope().kind == kind);
     entries.len() > WORTH
@@ -155,16 +162,17 @@ fn may_be_worth_it(entries: &[Entry]) -> bool {
             || of_kind(Kind::Compacted).chain(of_kind(Kind::Prune)).next().is_some())
 }
 
-/// What was read of a conversation, and the path to its head.
-pub(super) struct Opened {
+/// The part of a conversation that was read, and the path to its head.
+pub(super) struct OpenedPart {
     pub(super) entries: Vec<Entry>,
     pub(super) part: Option<Part>,
     pub(super) walk: Walk,
 }
 
-/// Reads a conversation for its next turns: what its checkpoint names, or all of it. None if anything about it is damaged: then it has to
-/// be read with more care. The damage that was found is added to `damage`, because a store that mends itself reports it only once.
-pub(super) fn read(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
+/// Reads a conversation for its next turns: the entries that its checkpoint names, or all. `None` if anything is damaged: the
+/// caller must then read it with more care. Damage that was found is added to `damage`, because a store that mends itself reports
+/// it only once.
+pub(super) fn read(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<OpenedPart> {
     if draft::is_left_behind(store, id) {
         return None;
     }
@@ -174,22 +182,22 @@ pub(super) fn read(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damag
     }
 }
 
-/// Entries as they are read, each message parsed once.
+/// Entries collected while they are read. Each message is parsed once.
 #[derive(Default)]
-struct Gathered {
+struct CollectedEntries {
     entries: Vec<Entry>,
     parsed: Vec<ParsedMessage>,
 }
 
-/// The room for new entries. Without it the first one would move all of them.
+/// Spare capacity for new entries. Without it, the first append would move all of them.
 const SPARE: usize = 64;
 
-impl Gathered {
+impl CollectedEntries {
     fn with_room(entries: usize) -> Self {
         Self { entries: Vec::with_capacity(entries + SPARE), parsed: Vec::with_capacity(entries) }
     }
 
-    /// Takes an entry. Another thread reads the next ones in the meantime.
+    /// Takes an entry. Another thread meanwhile reads the next ones.
     fn take(&mut self, item: StoredItem, damage: &mut Vec<Damage>) -> ControlFlow<()> {
         let entry = match item {
             StoredItem::Entry(entry) => entry,
@@ -208,8 +216,8 @@ impl Gathered {
         ControlFlow::Continue(())
     }
 
-    /// The path along these entries. None if anything about it is not as it should be.
-    fn opened(mut self, part: Option<Part>) -> Option<Opened> {
+    /// The path along these entries. `None` if any check fails.
+    fn opened(mut self, part: Option<Part>) -> Option<OpenedPart> {
         self.entries.shrink_to(self.entries.len() + SPARE);
         let none = EntryGaps::new();
         let tree = Tree::of_part(&self.entries, part.as_ref().map_or(&none, |part| &part.gaps));
@@ -219,13 +227,13 @@ impl Gathered {
         }
         let walk = Walk::along_with(&tree, &path, self.parsed);
         let is_sound = broken.is_empty() && walk.findings().is_empty();
-        is_sound.then_some(Opened { entries: self.entries, part, walk })
+        is_sound.then_some(OpenedPart { entries: self.entries, part, walk })
     }
 }
 
 /// Reads a whole conversation.
-fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
-    let mut gathered = Gathered::default();
+fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<OpenedPart> {
+    let mut gathered = CollectedEntries::default();
     let read = store.read(id, 0, &mut |item| gathered.take(item, damage));
     let is_begun = gathered.entries.first().is_some_and(|first| first.envelope().kind == Kind::Header);
     if read.is_err() || !damage.is_empty() || !is_begun {
@@ -234,13 +242,13 @@ fn read_whole(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -
     gathered.opened(None)
 }
 
-/// The entries that the checkpoint of a conversation names, and those after it. None if there is no checkpoint, or if it does not fit the
-/// record any more.
-fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<Opened> {
+/// The entries that a conversation's checkpoint names, and those after it. `None` if there is no checkpoint, or if it no longer
+/// fits the record.
+fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) -> Option<OpenedPart> {
     let checkpoint = Checkpoint::read(|each| store.checkpoint(id, each))?;
     let earlier: Vec<u64> = checkpoint.earlier.iter().map(|(seq, _)| *seq).collect();
-    let selected = Selected { earlier: &earlier, from: checkpoint.from };
-    let mut gathered = Gathered::with_room(earlier.len());
+    let selected = Selection { earlier: &earlier, from: checkpoint.from };
+    let mut gathered = CollectedEntries::with_room(earlier.len());
     let read = store.read_part(id, selected, &mut |item| gathered.take(item, damage));
     if read.ok()? == PartRead::Impossible || !damage.is_empty() {
         return None;
@@ -250,7 +258,7 @@ fn read_part(store: &dyn Store, id: ConversationId, damage: &mut Vec<Damage>) ->
 }
 
 impl Checkpoint {
-    /// The pieces of a checkpoint that names at most `most` single entries. None if it would save too little.
+    /// The pieces of a checkpoint that names at most `most` single entries. `None` if it would save too little reading.
     fn of(entries: &[Entry], part: Option<&Part>, most: usize, results: ResultsRead) -> Option<Vec<String>> {
         let none = EntryGaps::new();
         let tree = Tree::of_part(entries, part.map_or(&none, |part| &part.gaps));
@@ -271,7 +279,7 @@ impl Checkpoint {
         };
         let from = path[first].envelope().seq;
         let is_known = part.is_none_or(|part| part.from <= from);
-        // Rules and contexts count on every branch.
+        // Rules and contexts apply on every branch.
         let on_path: HashSet<EntryId> = path.iter().map(|entry| entry.id()).collect();
         let counts_anywhere = |entry: &&Entry| matches!(entry.envelope().kind, Kind::Context | Kind::Change);
         let is_elsewhere = |entry: &Entry| entry.envelope().seq < from && !on_path.contains(&entry.id());
@@ -315,7 +323,7 @@ impl Checkpoint {
         read.comes_to_the_same(entries, &earlier, &walk).then_some(pieces)
     }
 
-    /// Whether its entries lead to the same view, with the same provider, as all of them.
+    /// Whether its entries lead to the same view and the same provider as all entries do.
     fn comes_to_the_same(self, entries: &[Entry], earlier: &[(&Entry, usize)], walk: &Walk) -> bool {
         let later = entries.iter().filter(|entry| entry.envelope().seq >= self.from);
         let chosen: Vec<Entry> = earlier.iter().map(|(entry, _)| *entry).chain(later).cloned().collect();
@@ -325,7 +333,7 @@ impl Checkpoint {
             && provider_choice::last_context(&chosen) == provider_choice::last_context(entries)
     }
 
-    /// The gaps between its entries. None if these are not the entries that it names.
+    /// The gaps between its entries. `None` if `entries` are not the entries that it names.
     fn into_part(self, entries: &[Entry]) -> Option<Part> {
         let (earlier, later) = entries.split_at_checked(self.earlier.len())?;
         let named = self.earlier.iter().map(|(seq, _)| *seq).chain([self.from]);
@@ -343,7 +351,8 @@ impl Checkpoint {
             place => left.split_off(place),
         };
         from_seq(self.from);
-        // From the end: most messages are in one gap near the beginning, and that one gets the list without copying it.
+        // Work from the end: most messages are in one gap near the beginning, which can then take the rest of the list without a
+        // copy.
         for place in (0..=earlier.len()).rev() {
             let before = place.checked_sub(1).map(|place| &earlier[place]);
             let stand_ins = from_seq(before.map_or(0, |before| before.envelope().seq));
@@ -353,7 +362,7 @@ impl Checkpoint {
         Some(Part { from: self.from, gaps, newest: self.newest })
     }
 
-    /// Its text: a piece with a list, and then those with its messages.
+    /// The checkpoint as text: one piece with a list, then the pieces with its messages.
     fn to_pieces(&self) -> Vec<String> {
         let Self { newest, from, number, earlier, stand_ins } = self;
         let earlier = earlier.iter().flat_map(|(seq, number)| [seq.to_string(), number.to_string()]);
@@ -371,8 +380,8 @@ impl Checkpoint {
         pieces
     }
 
-    /// Reads it from its pieces, which `each_piece` hands out.
-    fn read(each_piece: impl FnOnce(EachPiece<'_>)) -> Option<Self> {
+    /// Reads a checkpoint from the pieces that `each_piece` passes.
+    fn read(each_piece: impl FnOnce(OnPiece<'_>)) -> Option<Self> {
         let mut begun = None;
         let lists = thread::scope(|scope| {
             let mut parsing = Parsing::new(scope);
@@ -392,7 +401,7 @@ impl Checkpoint {
         (read.stand_ins.len() == messages).then_some(read)
     }
 
-    /// Reads its first piece, which says how many messages the others hold.
+    /// Reads the first piece. Returns the checkpoint and the number of messages that the other pieces hold.
     fn begin(head: &str) -> Option<(Self, usize)> {
         let doc = Doc::parse(pieces::vouched_for(head)?).ok()?;
         let fields: Vec<Value<'_>> = doc.root()?.items().collect();
@@ -417,8 +426,9 @@ impl Checkpoint {
     }
 }
 
-/// The entries of the beginning of a path that a turn needs besides the messages: the header, the last context with the last answer in it,
-/// the newest title, scope and pins, and the rules that a person added. If nothing was compacted, also what is known about calls.
+/// The entries at the beginning of a path that a turn needs besides the messages: the header, the last context that has the last
+/// answer in it, the newest title, scope and pins, and the rules that a person added. If nothing was compacted, also the entries
+/// about calls.
 fn needed(beginning: &[&Entry], walk: &Walk) -> HashSet<EntryId> {
     let mut needed = HashSet::new();
     needed.extend(beginning.first().map(|header| header.id()));
@@ -447,8 +457,11 @@ fn needed(beginning: &[&Entry], walk: &Walk) -> HashSet<EntryId> {
             Kind::Turn | Kind::Closed => !walk.is_compacted(),
             Kind::Prune => match Content::of(entry) {
                 Content::Prune(prune) => {
-                    let mut shown = prune.results.iter().filter(|at| walk.message_of(at.entry).is_some());
-                    !shown.all(|at| walk.is_wholly_pruned(at.entry))
+                    let results = prune.results.iter().map(|at| at.entry);
+                    let shortened = prune.shortened.iter().flatten().map(|result| result.entry);
+                    let mut shown =
+                        results.chain(shortened).filter(|entry| walk.message_of(*entry).is_some());
+                    !shown.all(|entry| walk.is_wholly_pruned(entry))
                 }
                 _ => false,
             },

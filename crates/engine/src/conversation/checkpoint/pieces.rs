@@ -1,4 +1,4 @@
-//! The messages of a checkpoint as text, in pieces: each message after a line with its length and what is known about it.
+//! The messages of a checkpoint as text, in pieces. A line before each message gives its length and other facts about it.
 //!
 //! Parsing them is most of the work of opening a long conversation, so two threads share it.
 
@@ -14,16 +14,16 @@ use std::{
 
 use rejoin_record::{Content, Message, StandIn, StandInResults, UnreadResult, hash::short_name};
 
-/// The length of the digest before each piece.
+/// The length in bytes of the digest before each piece.
 const DIGEST: usize = 22;
 
-/// A piece ends when it is as long as this.
+/// The size in bytes at which a piece is full.
 const PIECE: usize = 1 << 16;
 
-/// The piece from which on a second thread helps. Fewer are parsed before it has started.
+/// The number of pieces before a second thread helps. Fewer are parsed before the thread has started.
 const FEW: usize = 4;
 
-/// The usual length of a message in a piece.
+/// The usual length in bytes of a message, for the capacity of lists.
 const TYPICAL: usize = 512;
 
 /// Appends the pieces of these messages.
@@ -49,18 +49,18 @@ pub(super) fn write(stand_ins: &[StandIn], pieces: &mut Vec<String>) {
     pieces.extend(Some(piece).filter(|piece| !piece.is_empty()).map(|piece| vouch_for(&piece)));
 }
 
-/// A piece with its digest, because no entry vouches for it.
+/// A piece with its digest in front, because no entry's hash covers it.
 pub(super) fn vouch_for(text: &str) -> String {
     format!("{}{text}", short_name(text, DIGEST))
 }
 
-/// The text of a piece, if it is as it was kept.
+/// The text of a piece; `None` if its digest does not match.
 pub(super) fn vouched_for(piece: &str) -> Option<&str> {
     let (digest, text) = piece.split_at_checked(DIGEST)?;
     (short_name(text, DIGEST) == digest).then_some(text)
 }
 
-/// The messages of a piece. None if it is not as it was kept.
+/// The messages of a piece; `None` if it was damaged.
 fn read(piece: &str) -> Option<Vec<StandIn>> {
     let mut rest = vouched_for(piece)?;
     let mut found = Vec::with_capacity(rest.len() / TYPICAL);
@@ -88,19 +88,19 @@ fn read(piece: &str) -> Option<Vec<StandIn>> {
     Some(found)
 }
 
-/// The messages of a piece, and its place.
+/// The messages of a piece, with the piece's index.
 type Parsed = (usize, Vec<StandIn>);
 
-/// A second thread that parses, and the way to it.
-type Beside<'s> = (SyncSender<(usize, String)>, ScopedJoinHandle<'s, Option<Vec<Parsed>>>);
+/// A second thread that parses, and the channel that feeds it.
+type ParserThread<'s> = (SyncSender<(usize, String)>, ScopedJoinHandle<'s, Option<Vec<Parsed>>>);
 
-/// Parses pieces in the order in which they come. Only a few of them are in memory at a time.
+/// Parses pieces in the order in which they arrive. Only a few of them are in memory at a time.
 pub(super) struct Parsing<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
-    beside: Option<Beside<'s>>,
-    /// The number of pieces that came.
+    beside: Option<ParserThread<'s>>,
+    /// The number of pieces that arrived.
     count: usize,
-    /// Those that this thread parsed. None if one is not as it was kept.
+    /// The pieces that this thread parsed; `None` once a damaged one was found.
     parsed: Option<Vec<Parsed>>,
 }
 
@@ -109,13 +109,13 @@ impl<'s, 'e> Parsing<'s, 'e> {
         Self { scope, beside: None, count: 0, parsed: Some(Vec::new()) }
     }
 
-    /// Takes a piece. The second thread parses it, or this one if that one is busy.
+    /// Takes a piece. The second thread parses it; if that one is busy, this thread does.
     pub(super) fn take(&mut self, piece: String) -> ControlFlow<()> {
         self.count += 1;
         if self.count == FEW {
             let (send, receive) = mpsc::sync_channel::<(usize, String)>(1);
             let work = move || receive.iter().map(|(place, piece)| Some((place, read(&piece)?))).collect();
-            // Some systems have no threads.
+            // Some systems have no threads; then this thread parses everything.
             let handle = thread::Builder::new().spawn_scoped(self.scope, work).ok();
             self.beside = handle.map(|handle| (send, handle));
         }
@@ -138,7 +138,7 @@ impl<'s, 'e> Parsing<'s, 'e> {
         }
     }
 
-    /// The messages of all pieces, in their order. None if one is not as it was kept.
+    /// The messages of all pieces, in order; `None` if a piece was damaged.
     pub(super) fn finish(self) -> Option<Vec<Vec<StandIn>>> {
         let mut parsed = self.parsed?;
         if let Some((send, handle)) = self.beside {

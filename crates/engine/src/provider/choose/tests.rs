@@ -1,4 +1,4 @@
-//! Which provider is chosen if none is named.
+//! The provider that is chosen if none is named.
 
 use std::{net::TcpListener, time::Duration};
 
@@ -26,7 +26,7 @@ fn chosen_within(local_answer: Duration, keys: &Keys, ollama: &str) -> ChosenPro
     run(choose(&ProviderChoice::default(), Some(ollama), keys, &options))
 }
 
-/// The first key of the environment, in the order of the rows.
+/// The first key in the environment counts, in the order of the table.
 #[test]
 fn the_first_key_of_the_environment_decides() {
     let cases: &[(&'static [&'static str], &str, &str)] = &[
@@ -44,7 +44,7 @@ fn the_first_key_of_the_environment_decides() {
     }
 }
 
-/// A stored key comes after those of the environment, and the login of another tool is not used unasked.
+/// A stored key comes after those of the environment. The login of another agent is not used unasked.
 #[test]
 fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn stored_keys_come_later_and_other_tools_logins_not_at_all() {
     assert_eq!(chosen(&both, &nobody()).wanted.provider.as_deref(), Some("groq"));
 }
 
-/// A model on this machine that answers at once; the first of its list.
+/// A server on this machine that answers at once is used, with the first model of its list.
 #[test]
 fn a_local_model_is_better_than_none() {
     let list = r#"{"models":[{"name":"first:1b","model":"first:1b"},{"name":"second"}]}"#;
@@ -73,7 +73,7 @@ fn a_local_model_is_better_than_none() {
     assert_eq!(found.reason, Reason::Local { url: server.url.clone(), model: String::from("first:1b") });
 }
 
-/// No server, a silent one, one without models, one of another kind: none is waited for, and none is chosen.
+/// No server, a silent one, one without models, one of another kind: rejoin does not wait for it and does not choose it.
 #[test]
 fn without_anybody_it_is_offline() {
     let silent = Server::new(vec![Answer::json(200, "").ending(Ending::Stall)]);

@@ -1,4 +1,4 @@
-//! Choices and what they become.
+//! From a choice of provider to its requests.
 
 use rejoin_record::json::Doc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     auth::Keys,
     provider::http::tests::shared::{Answer, SECRET, Server, ask, quick, quick_at, request, said, words},
-    provider_choice::AnswerSettings,
+    provider_choice::{AnswerSettings, Effort},
 };
 
 fn choice(provider: &str) -> ProviderChoice {
@@ -25,7 +25,7 @@ fn url(choice: &ProviderChoice) -> String {
     wired(choice).endpoint().address.url.clone().unwrap()
 }
 
-/// S3-01: where each provider's requests go, with and without an address and an API.
+/// S3-01: the address of each provider's requests, with and without a given address and API.
 #[test]
 fn requests_go_where_the_rules_say() {
     let cases = [
@@ -68,7 +68,7 @@ fn requests_go_where_the_rules_say() {
     }
 }
 
-/// The query of an address is sent, and never shown.
+/// The query of an address is sent but never shown.
 #[test]
 fn gemini_is_asked_for_a_stream() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
@@ -99,7 +99,7 @@ fn no_model_climbs_out_of_its_path() {
     }
 }
 
-/// S3-02: each service is shown its key its own way, with the headers that it wants.
+/// S3-02: each service gets its key in its own header, with the other headers that it requires.
 #[test]
 fn keys_are_shown_as_each_service_wants_it() {
     let cases = [
@@ -121,7 +121,7 @@ fn keys_are_shown_as_each_service_wants_it() {
     }
 }
 
-/// No key: the error names the variable, and nothing is sent. At a given address none is needed.
+/// Without a key, the error names the variable and nothing is sent. At a given address no key is needed.
 #[test]
 fn a_missing_key_is_said_before_anything_is_sent() {
     let needs = |service: &&Service| service.key_use == KeyUse::Needed && !service.base_url.is_empty();
@@ -158,7 +158,7 @@ fn choices_that_mean_nothing_say_why() {
     assert!(!odd.contains("pass"), "{odd}");
 }
 
-/// Without a model the list of models is still to be had, and a request says what is missing.
+/// Without a model, models can still be listed, and a request fails with an error about the missing model.
 #[test]
 fn a_model_must_be_named_where_there_is_no_usual_one() {
     let server = Server::new(vec![Answer::json(200, r#"{"data":[{"id":"m"}]}"#)]);
@@ -280,7 +280,7 @@ fn the_fields_are_in_the_body() {
     }
 }
 
-/// S3-02: a login of ChatGPT or Claude goes to its own address, with its own headers, and nowhere else.
+/// S3-02: a login of ChatGPT or Claude goes to its own address, with its own headers, and to no other address.
 #[test]
 fn logins_go_to_their_own_address() {
     let folder = tempfile::tempdir().unwrap();
@@ -328,7 +328,7 @@ fn logins_go_to_their_own_address() {
     assert_eq!(asked.header("anthropic-beta"), Some("oauth-2025-04-20"));
     assert_eq!(asked.header("x-api-key"), None);
 
-    // At another address, and with an API that the login does not open, they are not sent.
+    // It is not sent to another address, nor with an API that the login does not cover.
     for provider in ["openai", "anthropic"] {
         let elsewhere = ProviderChoice { base_url: Some(server.url.clone()), ..with(provider) };
         assert!(!format!("{:?}", asked_by(&elsewhere)).contains(SECRET));
@@ -342,7 +342,7 @@ fn logins_go_to_their_own_address() {
     assert_eq!(own.endpoint().address.url.as_deref(), Some("https://api.openai.com/v1/responses"));
 }
 
-/// A login that is past its time is not sent; the error says where it comes from.
+/// An expired login is not sent; the error names its origin.
 #[test]
 fn a_login_past_its_time_is_not_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -355,7 +355,7 @@ fn a_login_past_its_time_is_not_sent() {
     assert!(!shown.contains(SECRET));
 }
 
-/// What reasoning is bound to: another key is another account, and the same login with another token is not.
+/// The account that reasoning is bound to: another key is another account; another token of the same login is not.
 #[test]
 fn an_account_is_told_by_a_hash() {
     let account = |key: &str| {

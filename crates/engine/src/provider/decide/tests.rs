@@ -32,7 +32,7 @@ fn trust(provider: &str, base_url: &str) -> TrustedAddress {
     }
 }
 
-/// Every provider has a key.
+/// An account function for which every provider has a key.
 fn account(_: &str) -> Option<String> {
     Some(String::from("a key"))
 }
@@ -50,8 +50,8 @@ fn decide(sources: &Sources) -> Result<AnswerDecision, UntrustedAddress> {
     super::decide(sources, &account)
 }
 
-fn value_and_source(sourced: Option<&Sourced<String>>) -> (&str, ChoiceSource) {
-    sourced.map_or(("", ChoiceSource::Default), |sourced| (sourced.value.as_str(), sourced.source))
+fn value_and_source(chosen: Option<&ChosenValue<String>>) -> (&str, ChoiceSource) {
+    chosen.map_or(("", ChoiceSource::Default), |chosen| (chosen.value.as_str(), chosen.source))
 }
 
 /// The value that a source gives in [`every_combination`].
@@ -59,13 +59,13 @@ fn value(source: ChoiceSource, values: [&'static str; 4]) -> &'static str {
     values[NAMED.iter().position(|named| *named == source).unwrap()]
 }
 
-/// Sets one field in every combination of sources (so in every pair, and in none), and checks that the first of `order` wins.
+/// Sets one field in every combination of sources, from none to all, and checks that the first of `order` wins.
 fn every_combination(
     order: [ChoiceSource; 4],
     values: [&'static str; 4],
     base: &Sources,
     field: fn(&mut ProviderChoice) -> &mut Option<String>,
-    decided: fn(&AnswerDecision) -> Option<&Sourced<String>>,
+    decided: fn(&AnswerDecision) -> Option<&ChosenValue<String>>,
 ) {
     for chosen in 0..16_usize {
         let gives = |source: ChoiceSource| chosen >> (source as usize) & 1 == 1;
@@ -115,8 +115,8 @@ fn api_is_taken_from_flag_conversation_environment_settings() {
     every_combination(NAMED, values, &base, API, |decision| decision.api.as_ref());
 }
 
-/// What a source says of one provider is not used with another that a stronger source names. The address in the environment is the
-/// exception: like the flag, it applies to any provider.
+/// Values that a source gives for one provider are not used with another provider that a stronger source names. The address in the
+/// environment is the exception: it applies to any provider, as the flag does.
 #[test]
 fn what_belongs_to_another_provider_is_not_used() {
     for (at, stronger) in NAMED.into_iter().enumerate() {
@@ -143,7 +143,7 @@ fn what_belongs_to_another_provider_is_not_used() {
     }
 }
 
-/// Settings that name an address and no provider mean that address, with any provider.
+/// Settings with an address and no provider apply that address to any provider.
 #[test]
 fn an_address_that_is_set_for_no_provider_applies_to_any() {
     let settings =
@@ -181,10 +181,10 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
         let decision = with(&[known]).unwrap();
         assert_eq!(value_and_source(decision.base_url.as_ref()), (there, ChoiceSource::Conversation));
     }
-    // The provider's own address needs no word of trust.
+    // The provider's own address needs no trust.
     let own = ProviderChoice { base_url: Some("https://api.openai.com/v1/".into()), ..preference("openai") };
     assert!(decide(&Sources { conversation: own, ..Sources::default() }).is_ok());
-    // A user who names another provider or address is not asked about the recorded one.
+    // If the user names another provider or address, the recorded one does not matter.
     for flags in [
         preference("anthropic"),
         ProviderChoice { base_url: Some("http://mine".into()), ..ProviderChoice::default() },
@@ -194,7 +194,7 @@ fn a_recorded_address_is_used_only_where_it_is_trusted_for_that_provider() {
     }
 }
 
-/// An address that got a dummy key, or none, gets no other key just because a conversation names it.
+/// An address that was used with a dummy key, or none, gets no other key because a conversation names it.
 #[test]
 fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
     let there = "http://localhost:1/v1";
@@ -221,8 +221,8 @@ fn an_address_is_trusted_with_the_key_that_it_was_used_with() {
     }
 }
 
-/// A conversation chooses the provider, the environment or the settings the address: the provider's key goes there only if the
-/// user named the address for this provider, now or earlier.
+/// The conversation chooses the provider, and the environment or the settings choose the address. The provider's key goes there
+/// only if the user named the address for this provider, now or earlier.
 #[test]
 fn a_key_goes_to_an_address_only_if_the_user_named_both() {
     let there = "http://localhost:1/v1";
@@ -248,8 +248,8 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
         assert!(!with(None, &[trust("openai", there)]).withholds_key, "{source:?}: trusted");
         assert!(!with(Some("openai"), &[]).withholds_key, "{source:?}: named for this one");
     }
-    // The settings say whose address that of the environment is. One that is named for another provider is not used at all
-    // by the settings, and withholds the key in the environment.
+    // The settings say which provider the environment's address belongs to. An address for another provider is ignored in the
+    // settings; in the environment it withholds the key.
     let mine = Sources {
         conversation: preference("openai"),
         environment: address.clone(),
@@ -265,7 +265,7 @@ fn a_key_goes_to_an_address_only_if_the_user_named_both() {
     }
 }
 
-/// An API that was recorded at one address says nothing of a server at another.
+/// An API that was recorded at one address does not apply to a server at another.
 #[test]
 fn a_recorded_api_belongs_to_its_address() {
     let conversation = ProviderChoice { api: Some("responses".into()), ..preference("openai") };
@@ -281,7 +281,7 @@ fn a_recorded_api_belongs_to_its_address() {
     }
 }
 
-/// An API that is set for no provider in particular is passed over by a provider that does not have it.
+/// An API that is set without a provider is ignored for a provider that does not offer it.
 #[test]
 fn an_api_that_a_provider_lacks_is_used_only_if_asked_for() {
     let environment = ProviderChoice { api: Some("responses".into()), ..ProviderChoice::default() };

@@ -1,4 +1,4 @@
-//! One attempt: send, look at the status, listen to the answer.
+//! One attempt: sends the request, checks the status, and reads the answer.
 
 use std::time::Duration;
 
@@ -24,24 +24,24 @@ use crate::{
     turn,
 };
 
-/// The most bytes that are read of an error.
+/// How many bytes of an error are read, at most.
 const ERROR_BYTES: usize = 64 * 1024;
 
-/// The most bytes that are shown of something that is no answer.
+/// How many bytes of a body that is not an answer are shown, at most.
 const HEAD_BYTES: usize = 1024;
 
 /// One attempt to send a request.
 pub struct Attempt<'a> {
     /// The client that sends it.
     pub client: &'a Client,
-    /// The address, as it may be shown.
+    /// The address without secrets, for messages.
     pub shown: &'a str,
     /// The secrets that no error may contain.
     pub secrets: &'a [&'a SecretString],
 }
 
 impl Attempt<'_> {
-    /// Sends the request, and returns the response if its status says success.
+    /// Sends the request, and returns the response if its status is a success.
     pub async fn begin(&self, request: RequestBuilder) -> Result<Response, FailedAttempt> {
         let request = request.header(ACCEPT_ENCODING, "identity");
         let mut response = request.send().await.map_err(|error| self.lost(error))?;
@@ -57,7 +57,7 @@ impl Attempt<'_> {
         let headers = response.headers().clone();
         let retry_after = refusal::retry_after(|name| text_of(&headers, name), SystemClock.now());
         let is_final = text_of(&headers, "x-should-retry").as_deref() == Some("false");
-        // An error of which only a part arrives is still an error.
+        // Part of an error body is still an error.
         let body = self.read(&mut response, ERROR_BYTES).await.0;
         Err(ErrorAnswer {
             provider: self.client.provider(),
@@ -70,7 +70,7 @@ impl Attempt<'_> {
         .failure())
     }
 
-    /// Reads an answer. From its first byte on, a failure is reported as the answer's end, not as an error.
+    /// Reads an answer. Once its first byte has arrived, a failure is reported as the end of the answer, not as an error.
     pub async fn listen(
         &self,
         mut response: Response,
@@ -89,13 +89,13 @@ impl Attempt<'_> {
         let (mut head, mut deltas) = (Vec::new(), Vec::new());
         let (mut total, mut line) = (0, 0);
         let (mut too_long, mut silent) = (None, false);
-        // Bytes without content must not restart this, so the client's own timeout is not enough.
+        // The client's own timeout is not enough: bytes without content must not restart it.
         let mut silence = std::pin::pin!(tokio::time::sleep(options.read_timeout));
         while !decoder.is_done() {
             let next = tokio::select! {
                 biased;
                 next = response.chunk() => next,
-                // The turn was stopped: keep what arrived.
+                // The turn was stopped: keep what has arrived.
                 () = stop.asked() => break,
                 () = &mut silence => {
                     silent = true;
@@ -138,7 +138,7 @@ impl Attempt<'_> {
                 silent = true;
                 break;
             }
-            // A stream that always has more bytes ready must not prevent a stop.
+            // Check here, too: a stream that always has more bytes ready would otherwise prevent a stop.
             if stop.is_stopped() && !decoder.is_done() {
                 break;
             }
@@ -158,7 +158,7 @@ impl Attempt<'_> {
         self.judge(received, &head)
     }
 
-    /// Turns an answer without content that failed into an error, and removes secrets from the error of any other.
+    /// Turns a failed answer without content into an error. For other failures, removes secrets from the reason.
     fn judge(&self, mut received: Received, head: &[u8]) -> Result<Received, FailedAttempt> {
         match &mut received.end {
             End::Failed(fault) => {
@@ -181,7 +181,7 @@ impl Attempt<'_> {
         Ok(received)
     }
 
-    /// An error in the middle of a stream, before any content.
+    /// An error that came in a stream before any content.
     fn in_stream(&self, kind: Option<&str>, message: &str) -> FailedAttempt {
         let body = Object::new().text_if("type", kind).text("message", message).finish();
         ErrorAnswer {
@@ -190,13 +190,13 @@ impl Attempt<'_> {
             body: &body,
             secrets: self.secrets,
             retry_after: None,
-            // Some of an answer has arrived, so the request is not repeated, whatever the error.
+            // Part of an answer has arrived, so the request is not repeated, whatever the error.
             is_final: true,
         }
         .failure()
     }
 
-    /// The error for something that is no answer, with its beginning.
+    /// The error for a body that is not an answer, with the beginning of that body.
     pub fn not_an_answer(&self, why: &str, head: &[u8]) -> FailedAttempt {
         let head = String::from_utf8_lossy(&head[..head.len().min(HEAD_BYTES)]);
         self.garbage(&format!("{why}, beginning with: {head}"))
@@ -207,7 +207,7 @@ impl Attempt<'_> {
         FailedAttempt::last(ProviderError::Garbage(why))
     }
 
-    /// The error for a provider that was silent for too long. The request is repeated only if not a single byte arrived.
+    /// The error for a provider that was silent for too long. The request is repeated only if no byte arrived.
     fn silent(&self, again: bool) -> FailedAttempt {
         let after = self.client.options().read_timeout;
         let error = ProviderError::TimedOut { provider: self.client.provider().to_owned(), after };
@@ -218,8 +218,8 @@ impl Attempt<'_> {
         self.client.failure(error, self.shown, self.client.options().read_timeout)
     }
 
-    /// Reads a body that is not streamed, up to a limit, and says whether the end was reached. All of it must arrive in the time
-    /// that a provider may be silent.
+    /// Reads a body that is not streamed, up to a limit, and returns whether its end was reached. It must arrive completely within
+    /// the time that a provider may be silent.
     async fn read(&self, response: &mut Response, limit: usize) -> (Vec<u8>, Result<bool, FailedAttempt>) {
         let mut out = Vec::new();
         let deadline = tokio::time::Instant::now() + self.client.options().read_timeout;
@@ -239,7 +239,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Sends a request, and returns its body, which is not streamed and has a limit.
+    /// Sends a request, and returns its body, which is not streamed and is limited in size.
     pub async fn fetch(&self, request: RequestBuilder, limit: usize) -> Result<String, FailedAttempt> {
         let mut response = self.begin(request).await?;
         let (bytes, ended) = self.read(&mut response, limit).await;
@@ -253,7 +253,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Whether these bytes can begin a stream, however few they are.
+/// Whether these bytes may be the beginning of a stream, even if they are few.
 fn is_begun(head: &[u8], dialect: Dialect) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     if dialect.wire().streams_lines {
@@ -268,7 +268,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// Decides whether there is another attempt, and waits for it.
+/// Decides whether to try again, and waits for the next attempt.
 pub struct Patience {
     waits: backon::ExponentialBackoff,
     longest: Duration,
@@ -276,7 +276,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Waits as the client's options say.
+    /// A policy with the waits of the client's options.
     pub fn new(client: &Client) -> Self {
         use backon::BackoffBuilder as _;
         let options = client.options();
@@ -292,7 +292,7 @@ impl Patience {
     /// Waits for the next attempt and reports it.
     ///
     /// # Errors
-    /// The failure, if there is no other attempt.
+    /// The failure itself, if there is no further attempt.
     pub async fn wait(
         &mut self,
         failure: FailedAttempt,
@@ -301,7 +301,7 @@ impl Patience {
         let FailedAttempt { error, again } = failure;
         let Some(backoff) = self.waits.next().filter(|_| again) else { return Err(error) };
         let wait = match error.retry_after() {
-            // An earlier attempt would be refused again.
+            // An attempt before that time would be refused again.
             Some(asked) if asked > self.longest => return Err(error),
             Some(asked) if !asked.is_zero() => asked,
             _ => backoff,

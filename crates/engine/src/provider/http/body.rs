@@ -1,4 +1,4 @@
-//! A request body on its way: the pieces of a draft, one after the other, none of them copied.
+//! A request body to send: the pieces of a draft, one after the other, without copying them.
 
 use std::{
     collections::VecDeque,
@@ -52,12 +52,12 @@ impl HttpBody for Pieces {
 
 /// The body to send. Its length is known, so it goes out with a `Content-Length`.
 pub fn shared(body: &Body) -> reqwest::Body {
-    // An empty piece says nothing, and some servers take an empty frame for the end.
+    // Leave out empty pieces: some servers take an empty frame for the end.
     let rest = body.pieces().filter(|piece| !piece.is_empty()).cloned().collect();
     reqwest::Body::wrap(Pieces { rest, left: body.len() as u64 })
 }
 
-/// Whether somewhere in the JSON there is a field or a value of this name. Inside a string its quotes would be escaped.
+/// Whether the JSON contains this name in quotes, as a field or a value. Inside a string, the quotes would be escaped.
 pub fn names(body: &Body, name: &str) -> bool {
     let quoted = format!("\"{name}\"");
     body.pieces().any(|piece| piece.contains(&quoted))

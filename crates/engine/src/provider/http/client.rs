@@ -1,4 +1,4 @@
-//! The HTTP client: built when it is first needed, because reading the system's certificates takes a while.
+//! The HTTP client of a provider. It is built on first use, because reading the system's certificates takes a while.
 
 use std::{
     error::Error as _,
@@ -10,11 +10,11 @@ use std::{
 use super::{HttpOptions, refusal::FailedAttempt};
 use crate::{auth::redact::harmless, provider::ProviderError};
 
-/// Installs the cryptography that TLS uses, once for the process. One that is installed already stays.
+/// Installs the cryptography that TLS uses, once per process. One that is already installed stays.
 pub fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // It fails only if there is one already, which is as good.
+        // It fails only if another one is installed already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
@@ -36,7 +36,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client for an address. Nothing is opened yet.
+    /// A client for an address. Nothing is connected yet.
     pub fn new(provider: &str, url: &str, options: &HttpOptions) -> Self {
         Self {
             provider: provider.into(),
@@ -52,7 +52,7 @@ impl Client {
         &self.options
     }
 
-    /// The provider's name, as it is shown.
+    /// The provider's name, for messages.
     pub fn provider(&self) -> &str {
         &self.provider
     }
@@ -72,20 +72,20 @@ impl Client {
                 .user_agent(concat!("rejoin/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(self.options.connect_timeout)
                 .read_timeout(self.options.read_timeout)
-                // A redirected POST would be sent again, somewhere else, with the key.
+                // A redirected POST would be sent again, with the key, to another address.
                 .redirect(reqwest::redirect::Policy::none())
                 .retry(reqwest::retry::never());
             if self.options.proxy && !self.local { builder } else { builder.no_proxy() }
         };
         match builder().build() {
             Ok(client) => Ok(client),
-            // A machine without certificates can still talk without TLS, for example to a local model.
+            // A machine without certificates can still connect without TLS, for example to a local model.
             Err(_) if self.plain => builder().tls_certs_only([]).build().map_err(|error| cause(&error)),
             Err(error) => Err(cause(&error)),
         }
     }
 
-    /// The error for a request that failed. `url` is the address as it may be shown.
+    /// The error for a failed request. `url` is the address without secrets.
     pub(super) fn failure(&self, error: reqwest::Error, url: &str, after: Duration) -> FailedAttempt {
         let provider = self.provider.to_string();
         if error.is_timeout() && !error.is_connect() {
@@ -100,7 +100,7 @@ impl Client {
     }
 }
 
-/// The innermost cause of an error, in the words of the system.
+/// The innermost cause of an error, in the system's words.
 fn cause(error: &reqwest::Error) -> String {
     let mut last: &dyn std::error::Error = error;
     let mut bottom = error.source();
@@ -125,15 +125,15 @@ pub fn is_local(url: &str) -> bool {
     number.map_or(host == "localhost", |number| number.is_loopback())
 }
 
-/// An address as it may be shown and recorded: without a password and without a query.
+/// An address without password and query, for messages and the record.
 pub fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
-    // The client reads a backslash as a slash: the host ends there.
+    // The client reads a backslash as a slash, so the host ends there.
     let url = url.replace('\\', "/");
     let url = url.as_str();
-    // Without a scheme it is no address, but it may still contain a password.
+    // Without a scheme it is not an address, but it may still contain a password.
     let (scheme, rest) = url.find("://").map_or(("", url), |at| url.split_at(at + 3));
-    // It also skips further slashes.
+    // The client also skips extra slashes.
     let rest = if scheme.is_empty() { rest } else { rest.trim_start_matches('/') };
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);

@@ -1,7 +1,7 @@
-//! Providers over HTTP: one client, one way to send, one way to listen. What differs between services is in the registry.
+//! Providers over HTTP: one client, one way to send and to read. The differences between services are in the registry.
 //!
-//! A request is repeated only while nothing of an answer has arrived. From the first byte on, a failure becomes an answer that
-//! ended early, with everything that arrived.
+//! A request is repeated only while no byte of an answer has arrived. After that, a failure becomes an answer that ended early and
+//! keeps everything that arrived.
 
 pub(crate) mod attempt;
 mod body;
@@ -16,34 +16,34 @@ use std::time::Duration;
 
 pub use client::{Client, install_tls, is_local, public};
 pub use service::HttpProvider;
-pub(crate) use service::Wiring;
+pub(crate) use service::ServiceSettings;
 
 /// How requests are sent.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// The most time that connecting may take.
+    /// Longest time for connecting.
     pub connect_timeout: Duration,
-    /// How long a provider may be silent, before an answer and in the middle of it. Comments and pings that keep a connection open
+    /// How long a provider may be silent, before an answer or in the middle of it. Comments and pings that keep a connection open
     /// do not count. Models that reason are silent for minutes.
     pub read_timeout: Duration,
     /// How often a failed request is repeated.
     pub retries: u32,
-    /// The first wait; it doubles each time.
+    /// The wait before the first repetition; each further wait is twice as long.
     pub first_wait: Duration,
-    /// The longest of these waits.
+    /// Upper limit of these waits.
     pub longest_wait: Duration,
     /// The longest wait that a provider may ask for. If it asks for more, the request fails at once.
     pub longest_retry_after: Duration,
-    /// The longest line of a stream, and the longest answer that comes in one piece. Such a piece is read as one JSON value, which
-    /// takes several times its length in memory.
+    /// The longest line of a stream, and the longest answer that comes in one piece, in bytes. Such a piece is parsed as one JSON
+    /// value, which takes several times its length in memory.
     pub longest_line: usize,
-    /// The longest answer. The beginning of a longer one is kept, and the turn fails.
+    /// The longest answer, in bytes. The beginning of a longer one is kept, and the turn fails.
     pub longest_answer: usize,
-    /// How long a server on this machine has to answer when no provider is named. Short, because most machines have none.
+    /// How long to wait for a server on this machine if no provider is named. It is short, because most machines have none.
     pub local_answer: Duration,
     /// Whether the system's proxy is used. Requests to this machine never use it.
     pub proxy: bool,
-    /// Addresses that belong to a login and not to a service.
+    /// Addresses that depend on the login and not on the service.
     pub addresses: Addresses,
 }
 
@@ -65,7 +65,7 @@ impl Default for HttpOptions {
     }
 }
 
-/// The addresses for logins. They differ only in tests, and for an enterprise with its own servers.
+/// The addresses for logins. Only tests change them, and enterprises with their own servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
     /// The address for requests with a ChatGPT login.

@@ -1,11 +1,11 @@
-//! Lists of models, whatever service wrote them. One reader: the shapes differ only in the names of a few fields. What a service
-//! does not say stays open here; `catalogue.rs` may know it.
+//! Reads the list of models of any service: the shapes differ only in the names of a few fields. Facts that a service does not give
+//! stay empty here; `catalogue.rs` may know them.
 
 use rejoin_record::json::{Doc, Value, ValueKind};
 
 use crate::provider::Model;
 
-/// The models of a list; nothing if it is none.
+/// The models of a list; `None` if the text is not a list of models.
 pub fn read(text: &str) -> Option<Vec<Model>> {
     let doc = Doc::parse(text.trim_start_matches('\u{feff}').trim()).ok()?;
     let root = doc.root()?;
@@ -13,7 +13,7 @@ pub fn read(text: &str) -> Option<Vec<Model>> {
         ValueKind::Array => root,
         _ => ["data", "models"].iter().find_map(|name| root.get(name))?,
     };
-    // A server that has none may say `null`.
+    // A server without models may send `null`.
     if !matches!(list.kind(), ValueKind::Array | ValueKind::Null) {
         return None;
     }
@@ -52,7 +52,7 @@ fn model(value: Value<'_>) -> Option<Model> {
     })
 }
 
-/// Whether a model is one to talk to. Only what says that it is not, is left out.
+/// Whether a model can chat. Only models that the list marks otherwise are left out.
 fn talks(model: Value<'_>) -> bool {
     let able = |list: Value<'_>| list.items().any(|method| method.is_str("generateContent"));
     let generates = model.given("supportedGenerationMethods").is_none_or(able);

@@ -1,7 +1,7 @@
 //! Turns an error of a provider into a [`ProviderError`]: its kind, and the provider's message, short and without control characters.
 //!
-//! Every service has its own shape for errors. One reader reads them all, because services of one dialect mix them. Codes decide
-//! first; the wording of the message decides only where no code does.
+//! Each service has its own shape of error. One reader handles all shapes, because services of one dialect mix them. Codes decide
+//! first; the words of the message decide only if no code does.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ pub const MESSAGE_CHARACTERS: usize = 600;
 /// The most characters of the name of a kind of error.
 pub const KIND_CHARACTERS: usize = 60;
 
-/// The most characters of an excerpt of something that is no answer.
+/// The most characters of an excerpt of a body that is not an answer.
 pub const EXCERPT_CHARACTERS: usize = 120;
 
 /// An error, as a provider sent it.
 pub struct ErrorAnswer<'a> {
-    /// The provider's name, as it is shown.
+    /// The provider's name, for messages.
     pub provider: &'a str,
-    /// The HTTP status; none if it came in the middle of a stream.
+    /// The HTTP status; `None` if the error came in the middle of a stream.
     pub status: Option<u16>,
     /// The beginning of the body.
     pub body: &'a str,
@@ -58,13 +58,13 @@ impl FailedAttempt {
     }
 }
 
-/// What the body of an error says, whatever its shape.
+/// The fields of an error body, whatever its shape.
 #[derive(Debug, Default)]
 struct ErrorBody {
     message: String,
-    /// The name of the kind, as it is shown.
+    /// The name of the kind of error, for messages.
     kind: Option<String>,
-    /// Every code that may name the kind.
+    /// Every code in the body that may name the kind.
     codes: Vec<String>,
     retry_after: Option<Duration>,
 }
@@ -84,7 +84,7 @@ impl ErrorAnswer<'_> {
         let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let status = self.status.unwrap_or(0);
         let retry_after = self.retry_after.or(said.retry_after);
-        // First the secrets, then the length: a cut must not leave half of a secret.
+        // Remove secrets before shortening: a cut must not leave half of a secret.
         let clean = |text: &str, characters| harmless(&redact(text, self.secrets), characters);
         let kind = said.kind.as_deref().map(|kind| clean(kind, KIND_CHARACTERS));
         let message = clean(&said.message, MESSAGE_CHARACTERS);
@@ -100,7 +100,7 @@ impl ErrorAnswer<'_> {
         if status == 401 || has(NO_ACCESS) || says(NO_ACCESS_WORDS) {
             return FailedAttempt::last(ProviderError::Unauthorized(fault));
         }
-        // Responses answers 404 for an item of the history that it does not keep.
+        // The Responses API answers 404 for an item of the history that it does not keep.
         let is_item = lower.starts_with("item with id");
         if !is_item && (matches!(status, 404 | 405 | 410) || has(NO_MODEL) || says(NO_MODEL_WORDS)) {
             return FailedAttempt::last(ProviderError::NotFound(fault));
@@ -138,7 +138,7 @@ const TOO_LONG: &[&str] = &[
     "exceed_context_size_error",
 ];
 
-/// Pairs of phrases that services use; the message must contain both.
+/// Pairs of phrases that services use for this error; the message must contain both.
 const TOO_LONG_WORDS: &[(&str, &str)] = &[
     ("maximum context length", ""),
     ("maximum prompt length", ""),
@@ -191,7 +191,7 @@ const INVALID: &[&str] = &[
     "422",
 ];
 
-/// A message for an error without one.
+/// A message for an error body without one.
 fn words_of(status: Option<u16>, body: &str) -> String {
     let reason = status
         .and_then(|status| reqwest::StatusCode::from_u16(status).ok())
@@ -208,7 +208,7 @@ pub fn is_markup(body: &str) -> bool {
     body.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<')
 }
 
-/// Reads the body of an error in any shape. A body that is no JSON is the message, unless it is a web page.
+/// Reads the body of an error in any shape. If it is not JSON, the body itself is the message, unless it is a web page.
 fn read_error(body: &str) -> ErrorBody {
     let doc = Doc::parse(body.trim_start_matches('\u{feff}').trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
@@ -257,7 +257,7 @@ fn read_error(body: &str) -> ErrorBody {
     said
 }
 
-/// The error that a router quotes. Quotes inside it are not read: a router may quote itself without end.
+/// Reads the error that a router quotes. Quotes inside that error are not followed: a router may quote itself without end.
 fn read_quoted(raw: &str) -> ErrorBody {
     let doc = Doc::parse(raw.trim());
     let Some(root) = doc.as_ref().ok().and_then(Doc::root) else {
@@ -295,7 +295,7 @@ pub fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The wait that the headers ask for: in milliseconds, in seconds, or until a date by the server's own clock.
+/// The wait that the headers ask for: in milliseconds, in seconds, or until a date by the server's clock.
 pub fn retry_after(header: impl Fn(&str) -> Option<String>, now: jiff::Timestamp) -> Option<Duration> {
     if let Some(wait) = header("retry-after-ms").and_then(|text| seconds(&text)) {
         return Some(wait / 1000);

@@ -1,4 +1,4 @@
-//! A provider over HTTP: sends, tries again while nothing has arrived, and listens.
+//! A provider over HTTP: sends a request, retries while nothing has arrived, and reads the answer.
 
 use std::{
     fmt,
@@ -24,66 +24,66 @@ use crate::{
     provider::{BoxFuture, Endpoint, Listener, Model, Provider, ProviderError, Request, Sending},
 };
 
-/// The longest list of models, in bytes. Some list hundreds of models with a page of text each.
+/// The longest list of models, in bytes. Some services list hundreds of models with a page of text each.
 const MODELS_BYTES: usize = 16 * 1024 * 1024;
 
 /// Makes the decoder of a dialect's answers.
 type Decoders = fn(Dialect) -> Box<dyn StreamDecoder>;
 
 /// Everything that requests to one provider need.
-pub(crate) struct Wiring {
+pub(crate) struct ServiceSettings {
     /// The provider, its model and its address.
     pub endpoint: Endpoint,
-    /// The base of the addresses below.
+    /// The base address, which the addresses below begin with.
     pub base: String,
     /// The address of requests.
     pub url: String,
     /// The address of the list of models.
     pub models_url: String,
-    /// The version of the API, which a given address may or may not end with.
+    /// The version of the API, such as `/v1`. A base address that the user gives may or may not end with it.
     pub version: Option<&'static str>,
-    /// The headers of every request, the key among them.
+    /// The headers of every request, including the key.
     pub headers: HeaderMap,
-    /// The fields of every request.
+    /// Fields that every request has.
     pub fields: Vec<(&'static str, String)>,
     /// The key, which no error may contain.
     pub secret: Option<SecretString>,
     /// Exchanges the key for a token, for Copilot.
     pub copilot: Option<copilot::Session>,
-    /// Whether reasoning may be sent back.
+    /// Whether reasoning may be sent back to the provider.
     pub replays_reasoning: bool,
 }
 
 /// A provider over HTTP.
 pub struct HttpProvider {
-    wiring: Wiring,
+    settings: ServiceSettings,
     client: Client,
     decoders: Decoders,
-    /// Whether the version turned out to be missing from the given address.
+    /// Whether the given address turned out to lack the version.
     versioned: AtomicBool,
 }
 
 impl fmt::Debug for HttpProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpProvider").field("endpoint", &self.wiring.endpoint).finish_non_exhaustive()
+        f.debug_struct("HttpProvider").field("endpoint", &self.settings.endpoint).finish_non_exhaustive()
     }
 }
 
 impl HttpProvider {
-    pub(crate) fn new(wiring: Wiring, options: &HttpOptions) -> Self {
-        let client = Client::new(&wiring.endpoint.provider, &wiring.url, options);
+    pub(crate) fn new(settings: ServiceSettings, options: &HttpOptions) -> Self {
+        let client = Client::new(&settings.endpoint.provider, &settings.url, options);
         Self {
-            wiring,
+            settings,
             client,
             decoders: |dialect| dialect.wire().decoder(),
             versioned: AtomicBool::new(false),
         }
     }
 
-    /// An address, with the version if that turned out to be missing.
+    /// An address, with the version inserted if the given address lacks it.
     fn at(&self, url: &str) -> String {
-        let base = &self.wiring.base;
-        match (self.wiring.version, url.strip_prefix(base)) {
+        let base = &self.settings.base;
+        match (self.settings.version, url.strip_prefix(base)) {
             (Some(version), Some(path)) if self.versioned.load(Ordering::Relaxed) => {
                 format!("{base}{version}{path}")
             }
@@ -91,13 +91,13 @@ impl HttpProvider {
         }
     }
 
-    /// Whether to try again at the address with the version of the API, because something was not found at the one without.
+    /// Whether to retry at the address with the version, because the one without it was not found.
     fn looks_elsewhere(&self, error: &ProviderError, looked: &mut Option<ProviderError>) -> bool {
-        if !matches!(error, ProviderError::NotFound(_)) || self.wiring.version.is_none() {
+        if !matches!(error, ProviderError::NotFound(_)) || self.settings.version.is_none() {
             return false;
         }
         let elsewhere = looked.is_none() && !self.versioned.load(Ordering::Relaxed);
-        // If it is not found there either, the first address was the right one.
+        // If it is not found with the version either, go back to the first address.
         self.versioned.store(elsewhere, Ordering::Relaxed);
         if elsewhere {
             *looked = Some(error.clone());
@@ -112,9 +112,9 @@ impl HttpProvider {
         self
     }
 
-    /// Of the errors of two addresses, the one that names the model.
+    /// The better of the errors from two addresses: the one whose message contains the model's name.
     fn better(&self, first: Option<ProviderError>, second: ProviderError) -> ProviderError {
-        let model = &self.wiring.endpoint.model;
+        let model = &self.settings.endpoint.model;
         let knows = |error: &ProviderError| matches!(error, ProviderError::NotFound(fault) if fault.message.contains(model));
         match first {
             Some(first) if knows(&first) || !knows(&second) => first,
@@ -124,10 +124,10 @@ impl HttpProvider {
 
     /// The headers of the next request, its address, and its secrets.
     async fn ticket(&self, url: &str) -> Result<(HeaderMap, String, Vec<SecretString>), FailedAttempt> {
-        let mut headers = self.wiring.headers.clone();
-        let mut secrets: Vec<SecretString> = self.wiring.secret.iter().cloned().collect();
+        let mut headers = self.settings.headers.clone();
+        let mut secrets: Vec<SecretString> = self.settings.secret.iter().cloned().collect();
         let mut url = url.to_owned();
-        if let Some(session) = &self.wiring.copilot {
+        if let Some(session) = &self.settings.copilot {
             let ticket = session.ticket().await?;
             headers.insert(AUTHORIZATION, ticket.header);
             secrets.push(ticket.secret);
@@ -142,9 +142,9 @@ impl HttpProvider {
         let none =
             || ProviderError::Other(String::from("BUG: a request to a provider over HTTP has no body"));
         let body = request.body.as_ref().ok_or_else(|| FailedAttempt::last(none()))?;
-        let dialect = self.wiring.endpoint.dialect.ok_or_else(|| FailedAttempt::last(none()))?;
-        let (mut headers, url, secrets) = self.ticket(&self.at(&self.wiring.url)).await?;
-        if self.wiring.copilot.is_some() {
+        let dialect = self.settings.endpoint.dialect.ok_or_else(|| FailedAttempt::last(none()))?;
+        let (mut headers, url, secrets) = self.ticket(&self.at(&self.settings.url)).await?;
+        if self.settings.copilot.is_some() {
             copilot_headers(&mut headers, request);
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -164,7 +164,7 @@ impl HttpProvider {
     }
 
     async fn list_once(&self) -> Result<Vec<Model>, FailedAttempt> {
-        let (headers, url, secrets) = self.ticket(&self.at(&self.wiring.models_url)).await?;
+        let (headers, url, secrets) = self.ticket(&self.at(&self.settings.models_url)).await?;
         let secrets: Vec<&SecretString> = secrets.iter().collect();
         let shown = client::public(&url);
         let attempt = Attempt { client: &self.client, shown: &shown, secrets: &secrets };
@@ -176,7 +176,7 @@ impl HttpProvider {
     /// Waits for the next attempt after a failure.
     ///
     /// # Errors
-    /// If there is no other attempt.
+    /// The error, if there is no further attempt.
     async fn after(
         &self,
         failure: FailedAttempt,
@@ -184,8 +184,8 @@ impl HttpProvider {
         renewed: &mut bool,
         listener: Listener<'_>,
     ) -> Result<(), ProviderError> {
-        // A token may be revoked before it expires. Then it is exchanged again, once.
-        if let Some(session) = &self.wiring.copilot
+        // A token may be revoked before it expires. It is then exchanged again, once.
+        if let Some(session) = &self.settings.copilot
             && matches!(failure.error, ProviderError::Unauthorized(_))
             && !std::mem::replace(renewed, true)
             && session.forget().await
@@ -207,25 +207,25 @@ impl HttpProvider {
 
 impl Provider for HttpProvider {
     fn endpoint(&self) -> &Endpoint {
-        &self.wiring.endpoint
+        &self.settings.endpoint
     }
 
     fn fields(&self) -> Vec<(&'static str, String)> {
-        self.wiring.fields.clone()
+        self.settings.fields.clone()
     }
 
     fn replays_reasoning(&self) -> bool {
-        self.wiring.replays_reasoning
+        self.settings.replays_reasoning
     }
 
-    fn gives_back_what_arrived(&self) -> bool {
+    fn returns_partial_answer(&self) -> bool {
         true
     }
 
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
-            if self.wiring.endpoint.model.is_empty() {
-                return Err(ProviderError::NoModel { provider: self.wiring.endpoint.provider.clone() });
+            if self.settings.endpoint.model.is_empty() {
+                return Err(ProviderError::NoModel { provider: self.settings.endpoint.provider.clone() });
             }
             let (mut patience, mut renewed, mut looked) = (Patience::new(&self.client), false, None);
             loop {
@@ -258,7 +258,7 @@ impl Provider for HttpProvider {
     }
 }
 
-/// Adds the headers that Copilot requires: who spoke last, and whether there are images.
+/// Adds the headers that Copilot requires: the role of the last speaker, and whether there are images.
 fn copilot_headers(headers: &mut HeaderMap, request: &Request) {
     let by_agent = request.view.last().is_some_and(|item| item.role() == SoundRole::Assistant);
     headers.insert("x-initiator", HeaderValue::from_static(if by_agent { "agent" } else { "user" }));

@@ -1,4 +1,4 @@
-//! What a text asks for.
+//! Finds the requests in a user's text.
 
 use rejoin_record::json::Object;
 
@@ -13,7 +13,7 @@ pub struct Fact {
     pub value: String,
 }
 
-/// Something that a text asks for.
+/// A request in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
     /// A sum.
@@ -31,24 +31,24 @@ pub enum Intent {
         /// The text.
         content: String,
     },
-    /// Nothing: the user tells a fact.
-    Told(Fact),
+    /// No request: the user tells a fact.
+    Fact(Fact),
     /// To remember something.
     Note(String),
-    /// A fact that was told.
+    /// To repeat a fact that the user told.
     Ask(String),
-    /// Every fact that was told.
+    /// To repeat every fact that the user told.
     AskAll,
-    /// The last sum.
+    /// To repeat the last sum.
     WhatSum,
-    /// The previous message.
+    /// To repeat the user's previous message.
     WhatAsked,
-    /// A summary.
+    /// To summarise the conversation.
     Summarise,
 }
 
 impl Intent {
-    /// The tool that answers it, with its arguments.
+    /// The tool call that serves it, with its arguments.
     pub fn call(&self) -> Option<(&'static str, Object)> {
         let one = |name: &str, value: &str| Object::new().text(name, value);
         match self {
@@ -64,14 +64,14 @@ impl Intent {
     }
 }
 
-/// The part of a text that is looked at, in bytes.
+/// How many bytes of a text are examined.
 const LOOK_AT: usize = 4_000;
 
-/// What a text asks for, in order of importance.
+/// The requests of a text, the most important first.
 pub fn of(text: &str) -> Vec<Intent> {
     let text = &text[..text.floor_char_boundary(LOOK_AT)];
     let lower = text.to_lowercase();
-    // What is between these marks is not for us to understand.
+    // Text between these marks belongs to the command or the file: do not search it for other requests.
     if let Some(intent) = work(text) {
         return vec![intent];
     }
@@ -93,7 +93,7 @@ pub fn of(text: &str) -> Vec<Intent> {
         intents.push(Intent::AskAll);
     } else {
         intents.extend(fact.map(Intent::Ask));
-        intents.extend(facts(text).into_iter().map(Intent::Told));
+        intents.extend(facts(text).into_iter().map(Intent::Fact));
         intents.extend(note(text).map(Intent::Note));
     }
     intents
@@ -131,7 +131,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 
-/// The files that a text asks for: names after a word such as `read`.
+/// The names of the files to read: those after a word such as `read`.
 fn files(text: &str, lower: &str) -> Vec<String> {
     let asks = ["read", "open", "cat", "show", "in"];
     let asked = ["read", "open", "cat", "show me", "what is in", "what's in"];
@@ -173,7 +173,7 @@ fn sums(text: &str) -> Vec<String> {
         let end = run.find(|letter| !in_sum(letter)).unwrap_or(run.len());
         let after = run[end..].chars().next();
         let (sum, next) = run.split_at(end);
-        // A letter beside it makes it a part of a name, such as a version or a path.
+        // A letter next to it makes it part of a name, such as a version or a path.
         let core = sum.trim_start_matches([')', ' ']);
         let joined =
             |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
@@ -214,7 +214,7 @@ fn is_sum(sum: &str) -> bool {
     has_sign && numbers.count() > 1 && !date && well_formed
 }
 
-/// The fact that is asked for: `name` for "What did I tell you my name was?".
+/// The fact that the user asks for: `name` for "What did I tell you my name was?".
 fn asked(lower: &str) -> Option<String> {
     let lower = &lower.replace('\u{2019}', "'");
     let by_name = ["who am i", "who i am", "what am i called", "do you remember me", "what do you call me"];
@@ -255,7 +255,7 @@ fn asked_at(sentence: &str, before: &str, rest: &str) -> Option<String> {
     if !starts_word || !asks.iter().any(|words| before.contains(words)) {
         return None;
     }
-    // "Remember that my name is Alice" tells something, "Tell me what my name is" asks.
+    // "Remember that my name is Alice" tells a fact; "Tell me what my name is" asks for one.
     let is_question = sentence.ends_with('?') || before.contains("what");
     let mut words: Vec<&str> =
         rest.split([' ', '?', '.', '!', ';', '\n']).filter(|word| !word.is_empty()).collect();
@@ -284,7 +284,7 @@ pub fn facts(text: &str) -> Vec<Fact> {
             continue;
         }
         let lower = sentence.to_lowercase();
-        // Lower case may have another length; then its positions mean nothing.
+        // The lower-case text may differ in length; its positions then do not fit the original.
         let same = lower.len() == sentence.len();
         let after = |words: &str| {
             let at = lower.find(words).filter(|_| same)?;

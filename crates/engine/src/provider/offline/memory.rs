@@ -1,4 +1,4 @@
-//! What the responder remembers of a conversation.
+//! The offline responder's memory: the facts, notes and questions in a conversation.
 
 use rejoin_record::{Block, ToolCall, ToolResult, hash::short_name, json::Doc};
 use rejoin_view::{
@@ -9,14 +9,14 @@ use rejoin_view::{
 use super::intents::{self, Fact, Intent};
 use crate::conversation::HEADING;
 
-/// How a summary tells a fact and a note.
+/// How a summary introduces a fact and a note.
 const KNOWN: &str = "Your ";
 const NOTED: &str = "I was to remember: ";
 
 /// The result of a tool.
 pub struct RecalledResult {
     pub tool: String,
-    /// The first argument.
+    /// The value of the call's first argument.
     pub asked: String,
     pub text: String,
     pub is_error: bool,
@@ -40,24 +40,24 @@ impl RecalledResult {
     }
 }
 
-/// A message of the user, and the results of the tools that it led to.
+/// A message of the user, with the results of the tools that were called for it.
 pub struct Utterance {
     pub text: String,
     pub results: Vec<RecalledResult>,
 }
 
-/// What the responder understands of a conversation.
+/// Everything that the responder knows from a conversation.
 pub struct Remembered {
     pub said: Vec<Utterance>,
-    /// The highest number in the id of a call. A compaction may hide the calls before it.
+    /// The highest number in the id of a call. A compaction may hide the calls with lower numbers.
     pub numbered: usize,
-    /// The newest summary of messages that are out of sight.
+    /// The newest summary of hidden messages.
     summary: Option<String>,
     facts: Vec<Fact>,
     notes: Vec<String>,
 }
 
-/// The beginnings of texts of rejoin's, in which a person says nothing: a summary, and what a summary is asked for about.
+/// How texts begin that rejoin wrote and no person said: summaries, and requests for a summary.
 const OURS: [&str; 3] = [HEADING, "A summary of what came before:", "A part of a conversation:"];
 
 impl Remembered {
@@ -90,7 +90,7 @@ impl Remembered {
         self.said.push(Utterance { text, results: Vec::new() });
     }
 
-    /// Takes over what a summary of this responder's knows, and what people say in a transcript.
+    /// Takes over the facts of this responder's own summary, and the messages of people in a transcript.
     fn take_over(&mut self, text: &str) {
         if text.starts_with(HEADING) {
             self.summary = Some(text.to_owned());
@@ -123,7 +123,8 @@ impl Remembered {
         facts.chain(notes).collect()
     }
 
-    /// The id of the next call but so many. After a compaction, calls that are out of sight have the first numbers.
+    /// The id of a call in this answer, counted from `after`. Ids continue after the highest known one, also those that a
+    /// compaction hides.
     pub fn call_id(&self, after: usize) -> String {
         let number = self.numbered + after + 1;
         let summary = self.summary.as_deref();
@@ -194,7 +195,7 @@ impl Remembered {
     }
 }
 
-/// What the user says in a message; none if the message is not the user's, or only holds a result whose call is gone.
+/// The user's text in a message; `None` if the message is not the user's, or holds only a result whose call is gone.
 fn text_of_user(item: ItemRef<'_>) -> Option<String> {
     if item.role() != SoundRole::User {
         return None;

@@ -1,7 +1,7 @@
 //! `offline`: a small built-in responder without a network or a model. The same conversation always gets the same answer.
 //!
-//! It remembers facts, does sums and reads files through tools, recalls earlier questions, and summarises. `intents.rs` finds what
-//! a text asks for, `memory.rs` what the conversation says.
+//! It remembers facts, does sums and reads files through tools, recalls earlier questions, and summarises. `intents.rs` finds the
+//! requests in a text, `memory.rs` the facts in the conversation.
 
 mod intents;
 mod memory;
@@ -19,7 +19,7 @@ use crate::turn::context_tokens;
 pub const NAME: &str = "offline";
 /// The default model.
 pub const MODEL: &str = "offline";
-/// A model with a small window, so that compaction can be seen.
+/// A model with a small window, to try out compaction.
 pub const TINY: &str = "tiny";
 
 /// How it introduces itself.
@@ -109,7 +109,7 @@ impl Provider for Offline {
     }
 }
 
-/// The answer to a conversation: calls of tools, or text.
+/// The answer to a conversation: tool calls, or text.
 fn answer(view: &SoundView, can: &dyn Fn(&str) -> bool) -> Message {
     let memory = Remembered::of(view);
     let Some(said) = memory.last() else {
@@ -125,7 +125,7 @@ fn answer(view: &SoundView, can: &dyn Fn(&str) -> bool) -> Message {
             })
             .collect();
         if !calls.is_empty() {
-            // No text before the calls: scripts read the text of a turn as the answer.
+            // No text before the calls: scripts take the text of a turn as its answer.
             return Message::new(Role::Assistant, calls);
         }
     }
@@ -148,7 +148,7 @@ fn reply(memory: &Remembered, intents: &[Intent]) -> String {
     }
     for intent in intents {
         match intent {
-            Intent::Told(fact) => {
+            Intent::Fact(fact) => {
                 parts.push(format!("I will remember that your {} is {}.", fact.what, fact.value));
             }
             Intent::Note(note) => parts.push(format!("I will remember: {note}.")),

@@ -1,4 +1,4 @@
-//! A talk with the offline responder.
+//! Conversations with the offline responder.
 
 use rejoin_view::{History, OnBroken, repair};
 
@@ -36,7 +36,7 @@ fn talk(messages: &mut Vec<Message>, text: &str) -> String {
     }
 }
 
-/// S3-67: the obvious test: a name, a sum, what was asked, a summary.
+/// S3-67: it knows a name, a sum and the last question, and writes a summary.
 #[test]
 fn it_remembers_calculates_and_summarises() {
     let mut messages = Vec::new();
@@ -67,7 +67,7 @@ fn it_says_what_it_is() {
     assert!(answer(&view(&[]), &all).content().unwrap().contains("offline responder"));
 }
 
-/// Two calls with one id: each result is told of its own call.
+/// Two calls with one id: each result is matched with its own call.
 #[test]
 fn a_result_belongs_to_its_own_call_if_two_have_one_id() {
     let calls = vec![
@@ -84,7 +84,7 @@ fn a_result_belongs_to_its_own_call_if_two_have_one_id() {
     assert_eq!(reply, "1+1 = 2\nnotes.txt says:\nbuy milk");
 }
 
-/// A result whose call is gone is not the user's; a message that only looks like one is.
+/// A result whose call is gone does not count as the user's text; a user's message that only looks like a result does.
 #[test]
 fn a_text_counts_by_who_says_it_and_not_by_how_it_begins() {
     let orphan = [Message::user("my name is Alice"), Message::tool("gone", "my name is Bob")];

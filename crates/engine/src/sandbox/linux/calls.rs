@@ -1,6 +1,6 @@
-//! The filter of system calls: no sockets to the outside, no namespaces, no looking into other processes, no way around Landlock.
+//! The filter of system calls: no sockets to the outside, no namespaces, no access to other processes, no way around Landlock.
 //!
-//! Everything else is allowed; the filter closes what files and namespaces do not. It sees numbers and flags, not paths.
+//! All other calls are allowed. The filter closes gaps that file rules and namespaces leave. It sees numbers and flags, not paths.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use seccompiler::{
 
 use crate::sandbox::{Gap, Network};
 
-/// Calls that are refused whatever their arguments are.
+/// Calls that are refused whatever their arguments.
 const REFUSED: &[libc::c_long] = &[
-    // Other processes.
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -74,8 +74,8 @@ const REFUSED_HERE: &[libc::c_long] =
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// Shared memory, semaphores and queues of System V and POSIX, which belong to the user rather than to a file. An IPC namespace
-/// has its own.
+/// Shared memory, semaphores and queues of System V and POSIX, which belong to the user rather than to a file. Inside an IPC
+/// namespace they are separate.
 const SHARED: &[libc::c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -86,7 +86,7 @@ const SHARED: &[libc::c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Calls that programs do without when the kernel does not have them. Their arguments lie in memory, where a filter cannot look;
+/// Calls that programs can do without if the kernel does not have them. Their arguments lie in memory, where a filter cannot look;
 /// and `io_uring` makes calls that no filter sees.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
@@ -107,7 +107,7 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNET,
 ];
 
-/// Calls that give a file a mode, and which argument it is.
+/// Calls that set the mode of a file, and the index of that argument.
 const MODES: &[(libc::c_long, u8)] =
     &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
 #[cfg(target_arch = "x86_64")]
@@ -115,20 +115,20 @@ const MODES_HERE: &[(libc::c_long, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_cre
 #[cfg(not(target_arch = "x86_64"))]
 const MODES_HERE: &[(libc::c_long, u8)] = &[];
 
-/// Calls that create a file if a flag says so, and which argument the flags are. The mode follows them, and means nothing without
+/// Calls that create a file if a flag is set, and the index of the flags. The mode is the next argument, and has no meaning without
 /// the flag.
 #[cfg(target_arch = "x86_64")]
 const CREATING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2), (libc::SYS_open, 1)];
 #[cfg(not(target_arch = "x86_64"))]
 const CREATING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
 
-/// Has the same number on every processor.
+/// It has the same number on every processor.
 const SYS_FCHMODAT2: libc::c_long = 452;
 
 /// An old kind of socket that reads from the wire.
 const SOCK_PACKET: libc::c_int = 10;
 
-/// The part of a socket's type that is not flags.
+/// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;
 
 /// The bits of a mode that make a program run with the rights of its owner or group.
@@ -136,7 +136,7 @@ const OTHER_RIGHTS: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Installs the filter in this process, for good. Returns a gap where there is none for this processor.
+/// Installs the filter in this process, for good. Returns a gap if there is no filter for this processor.
 pub fn filter(network: Network, own_shared_memory: bool) -> Result<Option<Gap>, String> {
     let arch = match TargetArch::try_from(std::env::consts::ARCH) {
         Ok(arch) => arch,
@@ -185,15 +185,15 @@ fn refused(network: Network, own_shared_memory: bool) -> Result<Rules, seccompil
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
         rules.entry(libc::SYS_ioctl).or_default().push(rule(&[(1, SeccompCmpOp::Eq, request)])?);
     }
-    // A limit on processor time kills another process as well as a signal does.
+    // A limit on processor time can kill another process as surely as a signal.
     rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Ne, 0)])?]);
     sockets(&mut rules, network)?;
     Ok(rules)
 }
 
-/// Sockets: pairs that are connected for good, and the Internet if the policy allows it. Not Unix sockets with an address, because
-/// a filter cannot tell a socket of the command from one of Docker, an SSH agent or D-Bus; nor datagram pairs, which can be sent
-/// to any address.
+/// Sockets: pairs that are connected for good, and the Internet if the policy allows it. Unix sockets with an address are refused,
+/// because a filter cannot tell a socket of the command from one of Docker, an SSH agent or D-Bus. So are datagram pairs, which can
+/// send to any address.
 fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::BackendError> {
     let different = |family: libc::c_int| (0, SeccompCmpOp::Ne, u64::from(family.cast_unsigned()));
     if network == Network::None {
@@ -219,7 +219,7 @@ fn sockets(rules: &mut Rules, network: Network) -> Result<(), seccompiler::Backe
     Ok(())
 }
 
-/// The condition that an argument has a bit.
+/// The condition that an argument has a bit set.
 fn has(argument: u8, bit: u64) -> (u8, SeccompCmpOp, u64) {
     (argument, SeccompCmpOp::MaskedEq(bit), bit)
 }
@@ -232,7 +232,7 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompil
     SeccompRule::new(conditions.iter().map(condition).collect::<Result<_, _>>()?)
 }
 
-/// Makes all calls of the x32 interface unknown: the same calls under other numbers, on the same processor.
+/// A filter that makes all calls of the x32 interface unknown: they are the same calls under other numbers, on the same processor.
 fn without_x32() -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;

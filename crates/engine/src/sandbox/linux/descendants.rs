@@ -1,6 +1,6 @@
-//! The processes that descend from this one, from `/proc`.
+//! Finds and kills the descendants of a process, through `/proc`.
 //!
-//! In a PID namespace the kernel kills them; without one, this does.
+//! In a PID namespace the kernel kills them; this is for commands without one.
 
 use std::{fs, io};
 
@@ -21,24 +21,24 @@ pub fn count(ancestor: Pid, enough: u32) -> u32 {
     found
 }
 
-/// Asks the children of a process to end, with SIGTERM. What they started themselves is theirs to end.
+/// Sends SIGTERM to the children of a process. Each child must end its own children.
 pub fn ask_children(of: Pid) {
     for pid in children(of).0 {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        // As below.
+        // Check as in `kill` below.
         if parent(pid) == Some(of) {
             let _ = pidfd_send_signal(handle, Signal::TERM);
         }
     }
 }
 
-/// Sends SIGKILL to every process that descends from a process. Those that are started meanwhile are left for the next time.
+/// Sends SIGKILL to every descendant of a process. Processes that are started meanwhile are killed by the next call.
 pub fn kill(ancestor: Pid) {
     let mut open = children(ancestor).0;
     while let Some(pid) = open.pop() {
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         open.extend(children(pid).0);
-        // While it has an entry here, the handle is for this process and not for a later one with its number.
+        // While the process has an entry in `/proc`, the handle refers to it and not to a later process with its number.
         if descends(pid, ancestor) {
             let _ = pidfd_send_signal(handle, Signal::KILL);
         }
@@ -51,7 +51,7 @@ fn children(pid: Pid) -> (Vec<Pid>, u32) {
     for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         threads += 1;
         let list = match fs::read_to_string(thread.path().join("children")) {
-            // A kernel without lists of children; then there is one for all threads.
+            // The kernel has no lists of children per thread, so search once for all threads.
             Err(why) if why.kind() == io::ErrorKind::NotFound && threads == 1 => searched(pid),
             list => list.unwrap_or_default(),
         };
@@ -60,7 +60,7 @@ fn children(pid: Pid) -> (Vec<Pid>, u32) {
     (children, threads)
 }
 
-/// The children of a process, found by asking every process for its parent.
+/// The children of a process, found by reading the parent of every process.
 fn searched(pid: Pid) -> String {
     if fs::exists("/proc/thread-self/children").unwrap_or(true) {
         return String::new();
@@ -70,10 +70,10 @@ fn searched(pid: Pid) -> String {
     all.filter(|child| parent(*child) == Some(pid)).map(|child| format!("{child} ")).collect()
 }
 
-/// Whether the chain of parents of a process leads to another.
+/// Whether a process descends from another, through any number of parents.
 fn descends(pid: Pid, ancestor: Pid) -> bool {
     let mut pid = pid;
-    // A chain that is longer belongs to processes that come and go faster than they are read.
+    // A longer chain only appears if processes come and go faster than they are read.
     for _ in 0..4096 {
         match parent(pid) {
             Some(parent) if parent == ancestor => return true,
@@ -86,7 +86,7 @@ fn descends(pid: Pid, ancestor: Pid) -> bool {
 
 fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may hold any character.
+    // The name is in parentheses and may contain any character.
     let (_, rest) = stat.rsplit_once(')')?;
     Pid::from_raw(rest.split_ascii_whitespace().nth(1)?.parse().ok()?)
 }

@@ -1,6 +1,6 @@
-//! Process 1 of a command's PID namespace: it starts the shell, buries orphans, and ends with the shell.
+//! Process 1 of a command's PID namespace: it starts the shell, reaps orphans, and ends with the shell.
 //!
-//! When it ends, for whatever reason, the kernel kills everything in the namespace. It dies with the supervisor.
+//! When it ends, for any reason, the kernel kills everything in the namespace. It ends when the supervisor does.
 
 use std::os::unix::net::UnixStream;
 
@@ -29,13 +29,13 @@ pub fn wait_for_everything(mut supervisor: UnixStream) -> i32 {
     match Report::read(&mut inside) {
         Ok(Some(report @ Report::Confined(_))) => drop(report.write(&mut supervisor)),
         Ok(Some(Report::Failed(why))) => return fail(supervisor, why),
-        _ => return fail(supervisor, String::from("the helper process ended without a word")),
+        _ => return fail(supervisor, String::from("the helper process ended without a report")),
     }
     let shell = Pid::from_child(&child);
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == shell => {
-                // What the helper reported after its confinement is that there is no shell.
+                // If the helper reports once more after its confinement, it could not start the shell.
                 let report = match Report::read(&mut inside) {
                     Ok(Some(report)) => report,
                     _ => Report::Ended(exit_of(status)),
@@ -54,7 +54,7 @@ fn fail(mut supervisor: UnixStream, why: String) -> i32 {
     1
 }
 
-/// Whether the supervisor has ended. It says nothing more, so anything to read is the end.
+/// Whether the supervisor has ended. It sends nothing more, so readable data means the end of the socket.
 fn is_gone(supervisor: &UnixStream) -> bool {
     let mut watched = [PollFd::new(supervisor, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,7 +1,7 @@
-//! The process that becomes the shell: it confines itself, step by step, and every step has to succeed or be reported.
+//! The process that becomes the shell. It confines itself step by step; each step must succeed or be reported.
 //!
-//! Order matters: mounting needs rights that are given up next, and the filter of system calls comes last because it forbids the
-//! calls that build the rest.
+//! The order matters: mounting needs rights that the next step gives up, and the filter of system calls comes last because it
+//! forbids the calls of the other steps.
 
 use std::{
     ffi::OsString,
@@ -26,13 +26,13 @@ use super::{
 };
 use crate::sandbox::Gap;
 
-/// What root keeps: the right to use files of other users in the workspace.
+/// The rights that root keeps: to use other users' files in the workspace.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID);
 
-/// Confines this process and replaces it by the shell. Returns only if there is none.
+/// Confines this process and replaces it by the shell. Returns only if the shell cannot be run.
 pub fn become_shell(mut link: UnixStream) -> i32 {
     let Ok(order) = Order::read(&mut link) else { return 1 };
     match confine(&order) {
@@ -44,7 +44,7 @@ pub fn become_shell(mut link: UnixStream) -> i32 {
     }
     let Some(command) = &order.command else { return 0 };
     let input = match order.partner {
-        // The output is a socket, which goes both ways.
+        // The output is a socket, which can also be read from.
         true => io::stdout().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from),
         false => Stdio::null(),
     };
@@ -59,7 +59,7 @@ pub fn become_shell(mut link: UnixStream) -> i32 {
     127
 }
 
-/// The variables of the command: those of the policy, and its own places.
+/// The variables of the command: those of the policy, and its own folders.
 fn variables(order: &Order) -> Vec<(OsString, OsString)> {
     let temporary = order.private.join("tmp").into_os_string();
     let own = [("HOME", temporary.clone()), ("TMPDIR", temporary), ("TERM", "dumb".into())];
@@ -73,7 +73,7 @@ fn confine(order: &Order) -> Result<Vec<Gap>, String> {
     let isolated = order.mode.isolation != Isolation::None;
     let step = |what: &'static str| move |why: rustix::io::Errno| format!("{what}: {}", io::Error::from(why));
     if !isolated {
-        // In a namespace, process 1 takes everything with it.
+        // In a namespace, the end of process 1 ends all others.
         set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(step("the supervisor cannot be watched"))?;
     }
@@ -83,7 +83,7 @@ fn confine(order: &Order) -> Result<Vec<Gap>, String> {
     let fresh_proc = if isolated { root::enter(order)? } else { false };
     std::env::set_current_dir(&order.policy.workspace)
         .map_err(|why| format!("{} cannot be entered: {why}", order.policy.workspace.display()))?;
-    give_up_rights().map_err(step("rights cannot be given up"))?;
+    give_up_rights().map_err(step("privileges cannot be dropped"))?;
     let mut gaps = Vec::new();
     if !isolated {
         gaps.push(Gap::Metadata { reason: String::new() });
@@ -101,15 +101,15 @@ fn confine(order: &Order) -> Result<Vec<Gap>, String> {
     Ok(gaps)
 }
 
-/// Gives up all rights of root, except over files, for good: no program that runs from here gets them back.
+/// Gives up all rights of root except those over files, for good: no program started from here gets them back.
 fn give_up_rights() -> rustix::io::Result<()> {
     rustix::thread::clear_ambient_capability_set()?;
     let kept = if geteuid().is_root() {
         for capability in CapabilitySet::all().difference(KEPT).iter() {
             match remove_capability_from_bounding_set(capability) {
-                // A kernel that does not know it has nothing to give up.
+                // A kernel that does not know the right cannot grant it either.
                 Err(rustix::io::Errno::INVAL) => {}
-                // A container may have taken the right to give up rights, which leaves those that it allows.
+                // A container may have removed the right to drop rights. Then only the rights that it allows are left.
                 Err(rustix::io::Errno::PERM) => break,
                 result => result?,
             }
@@ -125,7 +125,7 @@ fn give_up_rights() -> rustix::io::Result<()> {
     rustix::thread::set_no_new_privs(true)
 }
 
-/// The system's folders that every command can read and run programs from.
+/// The system folders that every command can read and run programs from.
 pub const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",

@@ -1,11 +1,12 @@
-//! The sandbox on Linux: three helper processes of the same program, each started by the one before.
+//! The sandbox on Linux: three helper processes of the same program, each started by the previous one.
 //!
 //! ```text
 //! rejoin ─► supervisor ─► first ─► inside ─► the shell
 //! ```
-//! `supervisor.rs` watches rejoin, the clock and the number of processes, and kills. `first.rs` is process 1 of a PID namespace;
-//! without namespaces there is none. `inside.rs` builds a new root (`root.rs`), applies Landlock (`rules.rs`) and the filter of
-//! system calls (`calls.rs`) to itself, and becomes the shell. `order.rs` is what they tell each other.
+//! `supervisor.rs` watches rejoin, the time limit and the number of processes, and kills the command. `first.rs` is process 1 of a
+//! PID namespace; it is missing if there are no namespaces. `inside.rs` builds a new root (`root.rs`), applies Landlock
+//! (`rules.rs`) and the filter of system calls (`calls.rs`) to itself, and becomes the shell. `order.rs` has the messages between
+//! them.
 
 mod calls;
 mod descendants;
@@ -36,10 +37,10 @@ use super::{
 /// The name (`argv[0]`) under which the binary starts itself as the helper of a sandbox. A user never types it.
 const HELPER: &str = "rejoin-sandbox";
 
-/// This program, even if its file was replaced or removed meanwhile.
+/// This program, even if its file was replaced or removed since it started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// Which barriers a sandbox puts up. The trial chooses once, so that no command runs with less than was reported.
+/// The barriers of a sandbox. The trial chooses them once, so that no command runs with less protection than was reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     pub isolation: Isolation,
@@ -50,11 +51,11 @@ pub(super) struct Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Isolation {
-    /// By a process that may, as root. Files of other users stay usable.
+    /// As root, by a process that has the right to. Files of other users stay usable.
     Namespaces = 0,
     /// In a user namespace.
     UserNamespace = 1,
-    /// There are none.
+    /// There are no namespaces.
     None = 2,
 }
 
@@ -70,14 +71,14 @@ impl Mode {
     }
 }
 
-/// Does the work of a helper process, if this is one; then it does not return.
+/// If this process is a helper of the sandbox, does its work and does not return.
 pub fn become_helper_if_asked() {
     let mut arguments = std::env::args_os();
     if arguments.next().is_none_or(|name| name != HELPER) {
         return;
     }
     let stage = arguments.next().unwrap_or_default();
-    // Whatever this process inherited by accident ends at the next `exec`.
+    // File descriptors that this process inherited by accident are closed at the next `exec`.
     close_fds::CloseFdsBuilder::new().cloexecfrom(3);
     let code = match (link(), stage.to_str()) {
         (Ok(link), Some("supervisor")) => supervisor::supervise(link),
@@ -102,32 +103,33 @@ fn start_helper(
     let (mut ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new(THIS_PROGRAM);
     command.arg0(HELPER).arg(stage).env_clear().stdin(Stdio::from(OwnedFd::from(theirs))).current_dir("/");
-    // Without it, a program whose libraries are elsewhere does not start.
+    // Without it, a program whose libraries are in another folder does not start.
     if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
         command.env("LD_LIBRARY_PATH", path);
     }
     configure(&mut command);
     let child = command.spawn()?;
-    // This end must be the only one, so that each side notices the end of the other.
+    // Close the other copies, so that each side notices when the other ends.
     drop(command);
     match order.write(&mut ours) {
-        // The helper ended at once. What it reported, or its silence, says more.
+        // The helper ended at once. Its report, or the lack of one, explains why.
         Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {}
         written => written?,
     }
     Ok((child, ours))
 }
 
-/// A command that is about to be started.
+/// A command to be started.
 #[derive(Debug)]
 pub(super) struct Start {
     policy: Policy,
     mode: Mode,
-    /// The gaps that the caller knows; none if nothing is confined, or nothing is known yet.
+    /// The gaps that the caller knows; `None` if nothing is confined, or nothing is known yet.
     known: Option<Vec<Gap>>,
     command: Option<OsString>,
     limits: CommandLimits,
-    /// The stream that the command reads and writes, and where it complains; none if both are one pipe that rejoin reads.
+    /// The stream for the command's input and output, and the pipe for its errors; `None` if rejoin reads all output through one
+    /// pipe.
     streams: Option<(UnixStream, PipeWriter)>,
 }
 
@@ -143,7 +145,7 @@ impl Start {
         Self { policy: policy.clone(), mode, known, command: Some(command.into()), limits, streams: None }
     }
 
-    /// Has the command read from and write to this stream, and complain into this pipe.
+    /// Uses this stream for the command's input and output, and this pipe for its errors.
     pub fn with_streams(mut self, stream: UnixStream, errors: PipeWriter) -> Self {
         self.streams = Some((stream, errors));
         self
@@ -178,7 +180,7 @@ impl Start {
                 None => (Stdio::from(writer.try_clone()?), Stdio::from(writer)),
             };
             let (child, link) = start_helper("supervisor", &order, |command| {
-                // An interrupt from the terminal is for rejoin, which decides what becomes of the command.
+                // An interrupt from the terminal goes to rejoin only, which decides what happens to the command.
                 command.process_group(0).stdout(stdout).stderr(stderr);
             })?;
             Ok(RunningCommand { child, link, output, _folder: folder })
@@ -204,7 +206,7 @@ pub(super) struct RunningCommand {
     child: Child,
     link: UnixStream,
     output: PipeReader,
-    /// The supervisor removes it; if it was killed, this does.
+    /// The supervisor removes this folder. If the supervisor was killed, dropping this value does.
     _folder: PrivateFolder,
 }
 
@@ -219,7 +221,7 @@ impl RunningCommand {
 
     pub fn finish(mut self) -> Result<CommandExit, SandboxError> {
         let report = Report::read(&mut self.link);
-        // The supervisor is about to end, and has closed everything of the command before.
+        // The supervisor is about to end, and has already closed the command's output.
         let _ = self.child.wait();
         match report {
             Ok(Some(Report::Ended(exit))) => Ok(exit),
@@ -229,20 +231,20 @@ impl RunningCommand {
     }
 }
 
-/// Has the supervisor kill the command.
+/// A handle with which the supervisor is made to kill the command.
 #[derive(Debug)]
 pub(super) struct Control(Option<UnixStream>);
 
 impl Control {
     pub fn close(&self) {
-        // The supervisor takes the end of its orders for the end of rejoin.
+        // The supervisor takes the end of this socket for the end of rejoin.
         if let Some(link) = &self.0 {
             let _ = link.shutdown(Shutdown::Write);
         }
     }
 }
 
-/// Finds the strongest barriers that work here, by confining processes that run nothing.
+/// Finds the strongest barriers that work on this machine, by confining processes that run nothing.
 pub fn trial(policy: &Policy) -> Result<(Mode, Confinement), SandboxError> {
     let barriers = policy.barriers;
     let isolations = [Isolation::Namespaces, Isolation::UserNamespace];

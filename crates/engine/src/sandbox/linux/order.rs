@@ -1,6 +1,6 @@
-//! What the processes of a sandbox tell each other: an order for a command, and reports about it.
+//! The messages between the processes of a sandbox: an order for a command, and reports about it.
 //!
-//! Both ends are the same program, so the form has no version. Fields are bytes with their length, since paths need not be UTF-8.
+//! Both ends are the same program, so the format has no version. Fields are length-prefixed bytes, because paths need not be UTF-8.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -20,15 +20,15 @@ const MAX_FIELD_BYTES: u32 = 64 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub mode: Mode,
-    /// What the command may do. Where temporary folders are put and which barriers were wanted is not part of the order: `private`
-    /// and `mode` say what came of it.
+    /// What the command may do. Two of its fields are not sent, the folder for temporary files and the requested barriers:
+    /// `private` and `mode` hold their results.
     pub policy: Policy,
     pub limits: CommandLimits,
-    /// Whether the standard output is a socket that the command reads from as well.
+    /// Whether the standard output is a socket from which the command also reads its input.
     pub partner: bool,
-    /// The command's own folder: `tmp` is its temporary folder, and `root` is where a new root is put together.
+    /// The command's own folder: `tmp` in it is its temporary folder, and the new root is built in `root`.
     pub private: PathBuf,
-    /// What the shell runs; none for a trial.
+    /// The shell's command line; `None` for a trial.
     pub command: Option<OsString>,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Report {
     Confined(Vec<Gap>),
     /// No command ran, for this reason.
     Failed(String),
-    /// The command ended and nothing of it is left.
+    /// The command ended, and none of its processes is left.
     Ended(CommandExit),
 }
 
@@ -138,7 +138,7 @@ impl Report {
         to.write_all(&fields.0)
     }
 
-    /// The next report, or none if the other end is closed.
+    /// The next report; `None` if the other end is closed.
     pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let kind = match number(from) {
             Err(end) if end.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

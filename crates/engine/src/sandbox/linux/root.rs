@@ -1,8 +1,8 @@
-//! A new root for a command, in its own mount namespace: it holds the granted paths and nothing else.
+//! A new root for a command, in its own mount namespace. It holds only the granted paths.
 //!
-//! System folders are read-only there, also for modes, owners and times, which Landlock does not guard. Paths that the policy
+//! System folders are read-only there, including modes, owners and times, which Landlock does not guard. Paths that the policy
 //! protects inside the workspace are covered by further mounts, and so is every folder between the workspace and such a path: a
-//! mount point cannot be renamed, so the command cannot put another folder in its place.
+//! mount point cannot be renamed, so the command cannot replace it by another folder.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ use crate::sandbox::{Network, WorkspaceAccess};
 /// Limits the memory that a command can take by filling its `/dev/shm`.
 const SHARED_MEMORY: &std::ffi::CStr = c"mode=1777,size=268435456";
 
-/// Moves this process into its new root. Says whether `/proc` shows only the processes of the command.
+/// Moves this process into its new root. Returns whether `/proc` shows only the processes of the command.
 pub fn enter(order: &Order) -> Result<bool, String> {
     let step = |what: &'static str| move |why: rustix::io::Errno| format!("{what}: {}", io::Error::from(why));
     unshare(UnshareFlags::NEWNS).map_err(step("there is no new mount namespace"))?;
@@ -54,7 +54,7 @@ fn fill(order: &Order, root: &Path) -> io::Result<bool> {
     let mut granted: Vec<PathBuf> = system.chain(further).collect();
     granted.push(order.policy.workspace.clone());
     granted.push(order.private.join("tmp"));
-    // Folders before what is inside them, so that nothing is covered again.
+    // A folder comes before its contents, so that no mount covers an earlier one.
     granted.sort();
     granted.dedup();
     for path in &granted {
@@ -84,12 +84,12 @@ fn fill(order: &Order, root: &Path) -> io::Result<bool> {
     Ok(fresh)
 }
 
-/// Where a path of the machine is in the new root.
+/// The place of one of the machine's paths in the new root.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Puts a path of the machine into the new root, with everything below it; a link as a link.
+/// Puts one of the machine's paths into the new root, with everything below it; a link stays a link.
 fn put(root: &Path, path: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     let place = inside(root, path);
@@ -110,15 +110,15 @@ fn put(root: &Path, path: &Path) -> io::Result<()> {
     Ok(mount_bind_recursive(path, &place)?)
 }
 
-/// Makes every protected path a mount point, and every folder on the way to it.
+/// Makes every protected path and every folder on the way to it a mount point.
 fn pin(order: &Order, root: &Path) -> io::Result<()> {
     let workspace = order.policy.workspace.as_path();
     let protected = order.policy.read_only.iter().chain(&order.policy.hidden);
     let to_pin = protected.flat_map(|path| path.ancestors().take_while(move |&folder| folder != workspace));
-    // Folders come before what is inside them.
+    // A folder comes before its contents.
     for path in to_pin.collect::<BTreeSet<_>>() {
         let place = inside(root, path);
-        // What does not exist cannot be covered, and nothing can be mounted on a link, which is reported as a gap.
+        // A path that does not exist cannot be covered. A link cannot be a mount point; it is reported as a gap.
         if place.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
             mount_bind_recursive(&place, &place)?;
         }
@@ -137,7 +137,7 @@ fn hide(place: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes every mount of the new root read-only, except those that the command may write to.
+/// Makes every mount of the new root read-only, except those that the command may write.
 fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
     let mut writable = order.policy.write.clone();
     writable.extend([order.private.join("tmp"), PathBuf::from("/dev/shm")]);
@@ -147,7 +147,7 @@ fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
     for (place, flags) in mounts_below(root)? {
         let path = Path::new("/").join(place.strip_prefix(root).map_err(io::Error::other)?);
         let device = path.starts_with("/dev") && path != Path::new("/dev/shm");
-        // The innermost of all paths that say something about this one decides.
+        // Of all paths in the lists that contain this one, the innermost decides.
         let deepest = |paths: &[PathBuf]| {
             paths
                 .iter()
@@ -172,7 +172,7 @@ fn make_read_only(order: &Order, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The mounts below a folder, and the flags that may not be taken from them.
+/// The mounts below a folder, and the flags that must not be removed from them.
 fn mounts_below(root: &Path) -> io::Result<Vec<(PathBuf, MountFlags)>> {
     let table = fs::read("/proc/self/mountinfo")?;
     let mut mounts = Vec::new();
@@ -198,7 +198,7 @@ fn mounts_below(root: &Path) -> io::Result<Vec<(PathBuf, MountFlags)>> {
     Ok(mounts)
 }
 
-/// A path of the table of mounts, where blanks and some others are octal numbers after a backslash.
+/// A path from the table of mounts, in which blanks and some other characters are octal numbers after a backslash.
 fn unescaped(path: &[u8]) -> std::ffi::OsString {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;

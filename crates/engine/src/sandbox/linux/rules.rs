@@ -1,6 +1,6 @@
-//! The Landlock rules of a command: what it can read, write and run, and that it signals only itself.
+//! The Landlock rules of a command: which files it can read, write and run, and that it can signal only its own processes.
 //!
-//! Rules are tied to files, not to names, and are granted per folder. In a new root they are the second barrier; without
+//! Rules apply to files, not to names, and are granted per folder. Inside a new root they are the second barrier; without
 //! namespaces they are the only one.
 
 use std::{
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::sandbox::{Gap, Network, WorkspaceAccess};
 
-/// The newest interface whose rights are asked for. Older kernels enforce what they know.
+/// The newest Landlock interface whose rights are requested. Older kernels enforce those that they know.
 const WANTED: ABI = ABI::V9;
 
-/// Files of `/proc` that reveal nothing about other processes. A command without a private `/proc` can read only these.
+/// Files of `/proc` that reveal nothing about other processes. A command without its own `/proc` can read only these.
 const HARMLESS_PROC: &[&str] =
     &["cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems", "sys"];
 
@@ -61,7 +61,7 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let mut grants = Vec::new();
     for path in SYSTEM.iter().map(Path::new) {
-        // Root may read every file in `/etc`, whatever its mode, so only those that all users may read are granted.
+        // Root may read every file in `/etc`, whatever its mode, so grant only the files that all users may read.
         if path == Path::new("/etc") && geteuid().is_root() {
             let mut public = Vec::new();
             collect_public(path, &mut public);
@@ -82,7 +82,7 @@ fn grants(order: &Order, fresh_proc: bool) -> Vec<(PathBuf, BitFlags<AccessFs>)>
         grants.extend(HARMLESS_PROC.iter().map(|name| (Path::new("/proc").join(name), read)));
     }
     if order.mode.isolation != Isolation::None {
-        // It is the command's own there.
+        // There, the folder belongs to the command.
         grants.push((PathBuf::from("/dev/shm"), write));
         grants.push((PathBuf::from("/dev"), AccessFs::ReadDir.into()));
     }
@@ -104,7 +104,7 @@ fn grant(
     rules.add_rule(PathBeneath::new(file, access))
 }
 
-/// Adds the largest folders and files below a folder that everybody may read. Says whether that is the whole folder.
+/// Adds the largest files and folders below a folder that all users may read. Returns whether that is the whole folder.
 fn collect_public(folder: &Path, public: &mut Vec<PathBuf>) -> bool {
     let before = public.len();
     let mut all = true;

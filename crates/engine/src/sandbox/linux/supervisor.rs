@@ -1,8 +1,8 @@
-//! The process between rejoin and a command: it ends the command with rejoin, at the time limit, or when there are too many
+//! The process between rejoin and a command. It ends the command when rejoin ends, at the time limit, or when there are too many
 //! processes, and does not end before everything that the command started.
 //!
-//! It is outside the sandbox, so that the command cannot signal it. It learns of rejoin's end by the end of its socket, because a
-//! parent-death signal would come when the *thread* that started it ends.
+//! It runs outside the sandbox, so that the command cannot signal it. It notices the end of rejoin by the end of its socket: a
+//! parent-death signal would already come when the *thread* that started it ends.
 
 use std::{
     fs, io,
@@ -30,13 +30,13 @@ use crate::sandbox::{CommandExit, Network, private};
 /// How often the processes of a command are counted.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often those of a partner are, which runs as long as rejoin: looking costs something.
+/// How often the processes of a partner are counted. It runs as long as rejoin, and counting costs time.
 const LOOK_AT_PARTNER_EVERY: Duration = Duration::from_millis(500);
 
-/// How long it tries to kill processes that do not die before it reports the end all the same. It goes on trying after that.
+/// How long it tries to kill processes that do not die before it reports the end regardless. It keeps trying after that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a partner may take to end by itself once its input has ended, and once more after SIGTERM. rejoin does not wait for it.
+/// How long a partner may take to end by itself after its input has ended, and again after SIGTERM. rejoin does not wait for it.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Runs a command to its end. Returns the exit code of this process, which is not used.
@@ -70,7 +70,7 @@ pub fn supervise(mut link: UnixStream) -> i32 {
     };
     private::remove(&order.private);
     repository.into_iter().for_each(Repository::clean_up);
-    // rejoin may be gone.
+    // rejoin may have ended.
     let _ = report.write(&mut link);
     0
 }
@@ -87,10 +87,10 @@ enum Reason {
 struct Supervised {
     pid: Pid,
     link: UnixStream,
-    /// Whether the child is process 1 of a namespace, which everything ends with.
+    /// Whether the child is process 1 of a namespace, so that its end ends everything.
     namespace: bool,
     status: Option<WaitStatus>,
-    /// What was said about the shell at its end.
+    /// The last report about the shell.
     said: Option<Report>,
 }
 
@@ -101,7 +101,7 @@ impl Supervised {
             fs::create_dir(order.private.join(folder))
                 .map_err(failed("the temporary folder cannot be made"))?;
         }
-        // Orphans become children of this process, wherever they think they are.
+        // Orphans become children of this process, whichever process started them.
         set_child_subreaper(Some(getpid())).map_err(|why| failed("orphans cannot be adopted")(why.into()))?;
         let namespace = order.mode.isolation != Isolation::None;
         if namespace {
@@ -113,16 +113,16 @@ impl Supervised {
         Ok(Self { pid: Pid::from_child(&child), link, namespace, status: None, said: None })
     }
 
-    /// Waits until the command is confined, and says so to rejoin.
+    /// Waits until the command is confined, and reports that to rejoin.
     fn pass_on_start(&mut self, rejoin: &mut UnixStream) -> Result<(), String> {
         match Report::read(&mut self.link) {
             Ok(Some(report @ Report::Confined(_))) => {
-                // If rejoin is gone, watching ends at once.
+                // If rejoin has ended, watching ends at once.
                 let _ = report.write(rejoin);
                 Ok(())
             }
             Ok(Some(Report::Failed(why))) => Err(why),
-            _ => Err(String::from("the helper process ended without a word")),
+            _ => Err(String::from("the helper process ended without a report")),
         }
     }
 
@@ -152,18 +152,18 @@ impl Supervised {
                 process.as_ref().map(|process| PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)),
             );
             let _ = poll(&mut watched, Some(&pause));
-            // rejoin says nothing more, so this is the end of its socket.
+            // rejoin sends nothing more, so this is the end of its socket.
             if !watched[0].revents().is_empty() {
                 return Reason::Killed;
             }
         }
     }
 
-    /// Lets a program end by itself: rejoin has closed its input, and if that is not enough, it gets SIGTERM.
+    /// Lets a program end by itself: rejoin has closed its input; if it keeps running, it gets SIGTERM.
     fn stop_gracefully(&mut self) {
         if !self.ends_within(GRACE) {
             if self.namespace {
-                // Process 1 only waits for it, and hears no signals.
+                // Process 1 only waits for the program and ignores signals, so signal the program itself.
                 descendants::ask_children(self.pid);
             } else {
                 let _ = kill_process(self.pid, Signal::TERM);
@@ -172,7 +172,7 @@ impl Supervised {
         }
     }
 
-    /// Waits for the end of the child. Says whether it has ended.
+    /// Waits for the end of the child. Returns whether it has ended.
     fn ends_within(&mut self, time: Duration) -> bool {
         let started = Instant::now();
         loop {
@@ -184,12 +184,12 @@ impl Supervised {
         }
     }
 
-    /// Kills everything that the command started, and waits for it. Says whether all of it is gone.
+    /// Kills everything that the command started, and waits for it. Returns whether all of it is gone.
     fn end_everything(&mut self, patience: Duration) -> bool {
         let started = Instant::now();
         loop {
             if self.status.is_none() {
-                // It was not reaped yet, so that its number is still its own.
+                // It was not reaped yet, so no other process can have its number.
                 let _ = kill_process(self.pid, Signal::KILL);
             }
             if !self.namespace {
@@ -220,7 +220,7 @@ impl Supervised {
             (Reason::TimedOut, ..) => CommandExit::TimedOut,
             (Reason::TooManyProcesses, ..) => CommandExit::TooManyProcesses,
             (Reason::Killed, ..) => CommandExit::Killed,
-            // Process 1 knows how the shell ended, and the helper why there was none.
+            // Process 1 knows how the shell ended; the helper knows why it could not start one.
             (Reason::Ended, Some(said), _) => return said.clone(),
             (Reason::Ended, None, Some(status)) => exit_of(status),
             (Reason::Ended, None, None) => CommandExit::Killed,
@@ -250,7 +250,7 @@ fn enter_namespaces(order: &Order) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    // The right to mount has to outlive two `exec`s, since the new root can only be built in the namespaces.
+    // The right to mount must survive two `exec`s, because the new root can only be built inside the namespaces.
     let mut sets = rustix::thread::capabilities(None)?;
     sets.inheritable |= CapabilitySet::SYS_ADMIN;
     rustix::thread::set_capabilities(None, sets)?;
@@ -258,17 +258,17 @@ fn enter_namespaces(order: &Order) -> io::Result<()> {
     Ok(())
 }
 
-/// `unshare`, without the flag that makes it unsafe: file descriptors stay shared. There are no other threads anyway.
+/// `unshare` without the flag that would make it unsafe: file descriptors stay shared. There are no other threads anyway.
 #[expect(deprecated, reason = "the replacement is unsafe for the sake of a flag that is not used")]
 pub fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     assert!(!flags.contains(UnshareFlags::FILES), "BUG: descriptors would be unshared");
     rustix::thread::unshare(flags)
 }
 
-/// What git outside would obey: the folder `.git` of the workspace, if the policy protects something in it.
+/// The parts of the workspace's `.git` that git outside the sandbox would obey, if the policy protects any of them.
 struct Repository {
-    /// Files that did not exist and would send git to other hooks and settings than the protected ones. They cannot be kept from
-    /// being made, so they are removed when nothing of the command runs any more.
+    /// Files that did not exist before and would lead git to other hooks and settings than the protected ones. They cannot be kept
+    /// from being created, so they are removed once no process of the command runs any more.
     redirections: Vec<PathBuf>,
 }
 
@@ -279,7 +279,7 @@ impl Repository {
         if order.command.is_none() || !git.join("HEAD").is_file() {
             return None;
         }
-        // Only what exists can be covered. An empty file and an empty folder change nothing for git.
+        // Only existing files can be covered. An empty file or folder changes nothing for git.
         if protected("hooks") {
             let _ = fs::create_dir(git.join("hooks"));
         }

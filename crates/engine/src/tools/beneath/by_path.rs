@@ -1,5 +1,5 @@
-//! Where folders cannot be held open: links are resolved before and after a file is opened. Someone who swaps a folder for a
-//! link between the two can get a file opened, but not read, from outside.
+//! For systems that cannot hold folders open: links are resolved before and after a file is opened. An attacker who replaces a
+//! folder by a link between the two steps can get an outside file opened, but not read.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -10,7 +10,7 @@ use std::{
 
 use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
 
-/// A folder without links on its way.
+/// A folder whose path contains no links.
 #[derive(Debug)]
 pub(super) struct Root {
     path: PathBuf,
@@ -25,8 +25,8 @@ impl Root {
         &self.path
     }
 
-    /// The path without links, if it is inside. What exists outside is not told: only names below the folder are looked at
-    /// before that is decided.
+    /// The path without links, if it is inside. The result does not reveal whether a path outside exists: before that is decided,
+    /// only names below the folder are looked at.
     fn resolve(&self, path: &Path) -> Result<PathBuf, PathRefused> {
         let mut depth = 0_usize;
         for component in path.components() {
@@ -42,7 +42,7 @@ impl Root {
         match fs::canonicalize(self.path.join(path)) {
             Ok(found) if found.starts_with(&self.path) => Ok(found),
             Ok(_) => Err(PathRefused::Outside),
-            // A link that leads nowhere may lead out: that is not told apart from one that leads out to something.
+            // A dangling link may lead outside: the error must not distinguish it from a link to an existing outside file.
             Err(_) if self.has_link(path) => Err(PathRefused::Outside),
             Err(why) => Err(why.into()),
         }
@@ -95,7 +95,7 @@ impl Root {
     }
 
     pub(super) fn spot(&self, path: &Path) -> Result<Spot, PathRefused> {
-        // The folders that exist are resolved; what is missing must be plain names.
+        // Resolve the folders that exist; the missing ones must be plain names.
         let (mut above, mut missing) = (path, Vec::new());
         loop {
             match self.resolve(above) {
@@ -111,7 +111,7 @@ impl Root {
     }
 }
 
-/// A folder that is walked. Nothing in it is reached through a link, unless one takes the place of a folder meanwhile.
+/// A folder to be walked. Nothing in it is reached through a link, unless a link replaces a folder meanwhile.
 #[derive(Debug)]
 pub(in super::super) struct Folder(PathBuf);
 

@@ -1,4 +1,4 @@
-//! Files that no tool shows or changes, under any path: files with keys, and rejoin's own stores.
+//! Files that no tool shows or changes under any path: files with keys, and rejoin's own stores.
 //!
 //! A file may have many paths: links, hard links, other spellings. So files are compared by device and inode, not by path.
 
@@ -10,23 +10,23 @@ use rejoin_store::Location;
 
 use super::{Entry, Opened, Spot};
 
-/// The files and stores that are not shown.
+/// The hidden files and stores.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Hidden {
     files: Vec<PathBuf>,
     stores: Vec<Location>,
 }
 
-/// What was hidden at one moment, for asking about many files: most are cleared by their inode alone.
+/// The hidden files at one moment, for checking many files: most pass by their inode alone.
 #[derive(Debug)]
 pub(in super::super) struct HiddenNow<'h> {
     hidden: &'h Hidden,
     #[cfg(unix)]
     inodes: HashSet<u64>,
-    /// Whether some hidden files are not known, so that each file is looked at.
+    /// Whether some hidden files could not be listed, so that each file must be opened to check it.
     #[cfg(unix)]
     incomplete: bool,
-    /// The device of the kernel's files.
+    /// The device of the kernel's files (`/proc`).
     #[cfg(unix)]
     kernel: Option<u64>,
     #[cfg(unix)]
@@ -45,7 +45,7 @@ impl Hidden {
 
 #[cfg(unix)]
 impl Hidden {
-    /// Whether a file is one of those that are not shown.
+    /// Whether an open file is hidden.
     pub(in super::super) fn has(&self, opened: &Opened) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok(found) = opened.file.metadata() else { return true };
@@ -53,7 +53,7 @@ impl Hidden {
             std::fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (found.dev(), found.ino()))
         };
         let in_store = |store: &Location| {
-            // Files in a store that cannot be read cannot be opened there, but perhaps under another name.
+            // A file in an unreadable store cannot be opened there, but perhaps under a hard link.
             rejoin_store::files::belongs_to(store, &opened.file).unwrap_or(found.nlink() > 1)
         };
         kernel_device() == Some(found.dev())
@@ -61,7 +61,7 @@ impl Hidden {
             || self.stores.iter().any(in_store)
     }
 
-    /// Whether a new file would become one of those that are not shown: a file with keys, or a part of a store.
+    /// Whether a new file would be hidden: a file with keys, or a part of a store.
     pub(in super::super) fn would_have(&self, spot: &Spot) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok((folder, names)) = spot.place() else { return true };
@@ -80,7 +80,7 @@ impl Hidden {
         self.files.iter().any(is_it) || self.stores.iter().any(in_store)
     }
 
-    /// What is hidden now.
+    /// The hidden files at this moment.
     pub(in super::super) fn now(&self) -> HiddenNow<'_> {
         use std::os::unix::fs::MetadataExt as _;
         let since = SystemTime::now();
@@ -97,7 +97,7 @@ impl Hidden {
     }
 }
 
-/// The device of `/proc`, which shows the environment of this process, which may contain keys.
+/// The device of `/proc`. It shows the environment of this process, which may contain keys.
 #[cfg(unix)]
 fn kernel_device() -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
@@ -106,32 +106,32 @@ fn kernel_device() -> Option<u64> {
 
 #[cfg(unix)]
 impl HiddenNow<'_> {
-    /// Whether a file is one of those that are not shown.
+    /// Whether an open file is hidden.
     pub(in super::super) fn has(&self, opened: &Opened) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok(found) = opened.file.metadata() else { return true };
-        // Two seconds are the coarsest clock of a file system.
+        // The coarsest clock of a file system has steps of two seconds.
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let is_new = found.ctime() >= i64::try_from(since).unwrap_or(i64::MAX) - 2;
         let suspect = self.incomplete || is_new || self.inodes.contains(&found.ino());
         self.kernel == Some(found.dev()) || (suspect && self.hidden.has(opened))
     }
 
-    /// Whether a name may belong to a hidden file. Only opening the file tells for certain.
+    /// Whether a name may belong to a hidden file. Only opening the file decides.
     pub(in super::super) fn may_have(&self, entry: &Entry) -> bool {
         self.inodes.contains(&entry.inode)
     }
 }
 
-/// Without numbers of files, hard links are not recognised.
+/// Without inodes, hard links are not recognised.
 #[cfg(not(unix))]
 impl Hidden {
-    /// Whether a file is one of those that are not shown.
+    /// Whether an open file is hidden.
     pub(in super::super) fn has(&self, opened: &Opened) -> bool {
         self.has_path(&opened.path)
     }
 
-    /// Whether a new file would become one of those that are not shown.
+    /// Whether a new file would be hidden.
     pub(in super::super) fn would_have(&self, spot: &Spot) -> bool {
         self.has_path(spot.full_path())
     }
@@ -156,7 +156,7 @@ impl Hidden {
         self.files.iter().any(|hidden| is_it(hidden)) || self.stores.iter().any(in_store)
     }
 
-    /// What is hidden now.
+    /// The hidden files at this moment.
     pub(in super::super) fn now(&self) -> HiddenNow<'_> {
         HiddenNow { hidden: self }
     }
@@ -164,7 +164,7 @@ impl Hidden {
 
 #[cfg(not(unix))]
 impl HiddenNow<'_> {
-    /// Whether a file is one of those that are not shown.
+    /// Whether an open file is hidden.
     pub(in super::super) fn has(&self, opened: &Opened) -> bool {
         self.hidden.has(opened)
     }

@@ -1,10 +1,10 @@
-//! Opens paths inside one folder, and never outside of it, even if folders are replaced by links meanwhile.
+//! Opens paths inside one folder and never outside, even if links replace folders meanwhile.
 //!
-//! A path that is checked and then opened may lead elsewhere in between. So nothing is checked first: on Unix the folder is held
-//! open, and a path is walked from that handle (`unix.rs`). Links are followed as long as they stay inside. On systems without such
-//! handles, paths are checked before and after opening (`by_path.rs`), which a change at the right moment can defeat.
+//! A path that is checked and then opened may lead elsewhere in between. So nothing is checked beforehand: on Unix the folder is
+//! held open, and the path is walked from that handle (`unix.rs`). Links are followed as long as they stay inside. Systems without
+//! such handles check paths before and after opening (`by_path.rs`), which a change at the right moment can defeat.
 //!
-//! Every tool that touches files goes through [`Beneath`]; [`Hidden`] says which files in the folder tools may not see. Changes are
+//! Every tool that touches files uses [`Beneath`]; [`Hidden`] lists the files in the folder that tools must not see. Changes are
 //! made through a [`Spot`]: an open folder and a name in it (`spot.rs`).
 
 #[cfg(not(unix))]
@@ -43,10 +43,10 @@ pub(super) use self::unix::Folder;
 #[cfg(unix)]
 use self::unix::Root;
 
-/// How the names of temporary files begin and end. Between the two are 32 random hexadecimal digits.
+/// How the names of temporary files begin and end, around 32 random hexadecimal digits.
 const TEMPORARY: (&str, &str) = (".rejoin-", ".tmp");
 
-/// A temporary file beside the file that it will become. It is removed when dropped, unless its name was given away.
+/// A temporary file next to the file that it will become. It is removed when dropped, unless [`Temporary::leave`] was called.
 #[derive(Debug)]
 pub(super) struct Temporary<'s> {
     spot: &'s Spot,
@@ -56,7 +56,7 @@ pub(super) struct Temporary<'s> {
 }
 
 impl Temporary<'_> {
-    /// Leaves whatever has the temporary name where it is, and returns that name.
+    /// Returns the temporary name, and does not remove the file that has it.
     pub(super) fn leave(mut self) -> String {
         self.kept = true;
         self.name.clone()
@@ -80,19 +80,19 @@ impl MadeFolders {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathRefused {
-    /// It leads out of the folder. Whether such a path exists is not revealed.
+    /// It leads out of the folder. The error does not reveal whether such a path exists.
     #[error("it is outside of the working folder, or a link on the way leads out of it")]
     Outside,
-    /// It is a folder, a pipe or a device.
+    /// It is not a regular file but a folder, a pipe or a device.
     #[error("it is not a file")]
     NotAFile,
     /// It is inside `.git`, where files name commands that git runs later.
     #[error("it is part of a `.git` folder, whose hooks and settings run commands: tools do not change it")]
     Git,
-    /// It is one of rejoin's own files, holds keys, or would become one of these.
+    /// It is one of rejoin's own files or holds keys, or a new file there would.
     #[error("it is one of rejoin's own files or holds keys: tools do not show or change it")]
     Hidden,
-    /// The file has several names. Replacing it would silently separate them, and writing into it would change them all.
+    /// The file has several names. Replacing it would silently separate them; writing into it would change it under all of them.
     #[error(
         "it is a hard link: the file has {0} names, and a change would separate them or reach the others"
     )]
@@ -100,7 +100,7 @@ pub enum PathRefused {
     /// The name cannot be written as text, so it cannot be recorded.
     #[error("its name, or that of a folder on the way, is not UTF-8")]
     NotUtf8,
-    /// The file is larger than tools change.
+    /// The file is larger than the limit for changes.
     #[error("it has {size} bytes, and tools change files of at most {limit} bytes")]
     TooLarge {
         /// The size of the file in bytes.
@@ -111,7 +111,7 @@ pub enum PathRefused {
     /// The working folder itself cannot be opened.
     #[error("the working folder cannot be opened: {0}")]
     NoFolder(io::Error),
-    /// The system refused, about something inside the folder.
+    /// The system refused an operation inside the folder.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -121,11 +121,11 @@ pub enum PathRefused {
 pub(super) struct Entry {
     pub(super) name: OsString,
     pub(super) kind: EntryKind,
-    /// The number of the file; 0 on systems without such numbers.
+    /// The inode of the file; 0 on systems without inodes.
     pub(super) inode: u64,
 }
 
-/// What a name in a folder belongs to. Links are not followed.
+/// The kind of file that a name belongs to. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     /// A regular file.
@@ -142,7 +142,7 @@ pub(super) enum EntryKind {
 #[derive(Debug, Clone)]
 pub(super) struct Beneath {
     folder: PathBuf,
-    /// Opened once and kept open, so that it stays the same folder when it is renamed, as the working folder of a process does.
+    /// Opened once and kept open, so that it stays the same folder when it is renamed, like the working folder of a process.
     root: Arc<OnceLock<Root>>,
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Beneath {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: File,
-    /// Where it was found.
+    /// The path under which it was found.
     #[cfg(not(unix))]
     path: PathBuf,
 }
@@ -160,7 +160,7 @@ impl Beneath {
     pub(super) fn new(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         let beneath = Self { folder, root: Arc::default() };
-        // If it does not exist yet, the tool that needs it fails.
+        // If it does not exist yet, the tool that needs it reports the error.
         let _ = beneath.root();
         beneath
     }
@@ -175,7 +175,7 @@ impl Beneath {
         Ok(self.root.get().expect("BUG: it was just set"))
     }
 
-    /// The path of the folder without links; none if it cannot be opened.
+    /// The path of the folder without links; `None` if it cannot be opened.
     pub(super) fn path(&self) -> Option<&Path> {
         Some(self.root().ok()?.path())
     }
@@ -191,20 +191,21 @@ impl Beneath {
         names.into_iter().flatten().find_map(|name| path.strip_prefix(name).ok()).ok_or(PathRefused::Outside)
     }
 
-    /// Opens a regular file to be read. A pipe is not waited for.
+    /// Opens a regular file for reading. Opening a pipe does not wait for its writer.
     pub(super) fn open_file(&self, path: &str) -> Result<Opened, PathRefused> {
         let root = self.root()?;
         let opened = root.open_file(self.relative(root, path)?)?;
         if opened.file.metadata()?.is_file() { Ok(opened) } else { Err(PathRefused::NotAFile) }
     }
 
-    /// Hands out the names in a folder, in no order.
+    /// Passes the names in a folder to `each`, in no particular order.
     pub(super) fn each_name(&self, path: &str, each: &mut dyn FnMut(OsString)) -> Result<(), PathRefused> {
         let root = self.root()?;
         root.each_name(self.relative(root, path)?, each)
     }
 
-    /// Where a path leads, for changing what is there. Links that stay inside are followed; missing folders may be created later.
+    /// Finds the place that a path leads to, for changing the file there. Links that stay inside are followed; missing folders may
+    /// be created later.
     pub(super) fn spot(&self, path: &str) -> Result<Spot, PathRefused> {
         let root = self.root()?;
         root.spot(self.relative(root, path)?)
@@ -229,8 +230,8 @@ impl Beneath {
     }
 }
 
-/// Whether a name means `.git` on some file system: Windows drops dots and spaces at the end, has short names, and like macOS
-/// ignores case; macOS also ignores some invisible characters.
+/// Whether a name means `.git` on some file system. Windows drops dots and spaces at the end, has short names, and ignores case, as
+/// macOS does; macOS also ignores some invisible characters.
 fn is_git(name: &std::ffi::OsStr) -> bool {
     let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name: String = name.to_string_lossy().chars().filter(|c| !ignored(*c)).collect();
@@ -244,7 +245,7 @@ fn joined<'n>(names: impl IntoIterator<Item = &'n OsString>) -> Result<String, P
     Ok(names.ok_or(PathRefused::NotUtf8)?.join("/"))
 }
 
-/// A name for a temporary file that cannot be guessed.
+/// A random, unguessable name for a temporary file.
 fn temporary_name() -> io::Result<String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(io::Error::other)?;

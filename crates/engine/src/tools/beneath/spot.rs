@@ -1,7 +1,7 @@
-//! A name in an open folder, and the steps of which a change consists: each is one call relative to the handle of the folder.
+//! A name in an open folder, and the steps of a change: each is one call relative to the handle of the folder.
 //!
-//! Nothing here decides whether a change is right; `tools/change/` does. A file is never written in place: its new content is
-//! written to a temporary file beside it, which then takes its name.
+//! This file does not decide whether a change is right; `tools/change/` does. A file is never written in place: its new content is
+//! written to a temporary file next to it, which then takes its name.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,20 +28,20 @@ use super::{
 const ABANDONED: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(60) };
 /// How long to wait for another process that changes files in the same folder.
 const LOCKED: Duration = Duration::from_secs(10);
-/// The most names that are looked at for abandoned temporary files.
+/// The most names that are examined in the search for abandoned temporary files.
 const SWEPT: usize = 10_000;
 
-/// A name in an open folder inside the working folder. Neither is a link.
+/// A name in an open folder inside the working folder. Neither the name nor the folder is a link.
 #[derive(Debug)]
 pub(in super::super) struct Spot {
     folder: OwnedFd,
-    /// Folders that do not exist yet, each inside the one before.
+    /// Folders that do not exist yet, each inside the previous one.
     missing: Vec<OsString>,
     name: OsString,
     path: String,
 }
 
-/// The lock of a folder, which ends with its handle.
+/// The lock of a folder. Closing its handle releases it.
 #[derive(Debug)]
 pub(in super::super) struct FolderLock {
     _folder: OwnedFd,
@@ -88,7 +88,7 @@ impl Spot {
         Ok((identity(&fs::fstat(&self.folder)?), names.filter_map(|name| name.to_str()).collect()))
     }
 
-    /// Opens the file, if there is one.
+    /// Opens the file; `None` if it does not exist.
     pub(in super::super) fn open(&self) -> Result<Option<Opened>, PathRefused> {
         if !self.missing.is_empty() {
             return Ok(None);
@@ -99,14 +99,15 @@ impl Spot {
         }
     }
 
-    /// Fails if the file's own permissions forbid writing to it. Replacing a file needs only permissions of its folder, but a file is
-    /// made read-only to protect its content.
+    /// Fails if the file's own permissions forbid writing to it. Replacing a file needs only permissions of its folder, but users
+    /// make a file read-only to protect its content.
     pub(in super::super) fn check_writable(&self) -> io::Result<()> {
         Ok(fs::accessat(&self.folder, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?)
     }
 
-    /// Excludes others who change files in the folder through these tools, until it is dropped. Without it, one could see a file
-    /// in the moment in which another one puts it back. A program that holds the lock for long does not stop the work.
+    /// Keeps other processes from changing files in the folder through these tools, until it is dropped. Without it, one process
+    /// could see a file at the moment in which another one puts it back. If another program holds the lock for too long, work
+    /// continues without it.
     pub(in super::super) fn lock(&self) -> Option<FolderLock> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = fs::openat(&self.folder, ".", flags, Mode::empty()).ok()?;
@@ -130,7 +131,7 @@ impl Spot {
                     sync(self.folder.as_fd())?;
                     made.made.push((self.folder.try_clone()?, name.clone()));
                 }
-                // Another process was faster; if it made a link, opening it fails.
+                // Another process created it first; if it made a link, opening it fails.
                 Err(Errno::EXIST) => {}
                 Err(why) => return Err(io::Error::from(why).into()),
             }
@@ -143,7 +144,8 @@ impl Spot {
         Ok(made)
     }
 
-    /// Creates a temporary file in the folder: with the permissions of new files, or for its owner only.
+    /// Creates a temporary file in the folder. For a new file it has the usual permissions; to replace a file, only its owner can
+    /// read it.
     pub(in super::super) fn make_temporary(&self, of: Option<&Opened>) -> io::Result<Temporary<'_>> {
         let name = temporary_name()?;
         let mode = Mode::from_raw_mode(if of.is_some() { 0o600 } else { 0o666 });
@@ -155,26 +157,26 @@ impl Spot {
             | OFlags::NOCTTY;
         let file = File::from(fs::openat(&self.folder, &name, flags, mode)?);
         let temporary = Temporary { spot: self, file, name, kept: false };
-        // So that no other process takes it for an abandoned one. Some file systems have no locks; they rely on the age.
+        // Locked, so that no other process takes it for an abandoned one. Some file systems have no locks; there, the age decides.
         let _ = fs::flock(&temporary.file, FlockOperation::NonBlockingLockExclusive);
         if let Some(of) = of {
-            // The same, for the time when the old file has the temporary name.
+            // Lock the old file as well, for the time when it has the temporary name.
             let _ = fs::flock(&of.file, FlockOperation::NonBlockingLockShared);
         }
         Ok(temporary)
     }
 
-    /// A name that no file has, as a place to move the file to.
+    /// A name that no file has, to which the file can be moved.
     pub(in super::super) fn unused_name(&self) -> io::Result<String> {
         temporary_name()
     }
 
-    /// Moves the file to a name that no file has. `false` if the system cannot promise that.
+    /// Moves the file to a name that no file has. Returns `false` if the system cannot guarantee that.
     pub(in super::super) fn move_to(&self, name: &str) -> io::Result<bool> {
         rename_new(&self.folder, &self.name, OsStr::new(name))
     }
 
-    /// Moves a file back that was moved away, unless there is a new one.
+    /// Moves a file back that was moved away, unless a new file has its name.
     pub(in super::super) fn move_back(&self, name: &str) -> io::Result<bool> {
         rename_new(&self.folder, OsStr::new(name), &self.name)
     }
@@ -199,9 +201,9 @@ impl Spot {
         sync(self.folder.as_fd())
     }
 
-    /// Removes temporary files that a killed process left in the folder. Nothing is reported: another attempt follows.
+    /// Removes temporary files that a killed process left in the folder. Failures are ignored: a later change tries again.
     pub(in super::super) fn sweep(&self) {
-        // The handle of the folder may be one for passing through only.
+        // The handle of the folder may not allow listing it, so open it again.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = fs::openat(&self.folder, ".", flags, Mode::empty()).and_then(fs::Dir::new);
         let Ok(folder) = folder else { return };
@@ -225,7 +227,7 @@ impl Spot {
 }
 
 impl Temporary<'_> {
-    /// Takes over the permissions of a file, without the bits that let it run as its owner. Its group is taken over where allowed.
+    /// Copies the permissions of a file, without the bits that let it run as its owner. Its group is copied if that is allowed.
     pub(in super::super) fn take_permissions(&self, of: &Opened) -> io::Result<()> {
         let (found, own) = (of.file.metadata()?, self.file.metadata()?);
         if found.gid() != own.gid() {
@@ -235,7 +237,8 @@ impl Temporary<'_> {
         self.file.set_permissions(std::fs::Permissions::from_mode(found.mode() & 0o777))
     }
 
-    /// Swaps names with the file in one step. The temporary name then holds the file that was there. `false` if the system cannot.
+    /// Swaps names with the file in one step. The temporary name then belongs to the old file. Returns `false` if the system cannot
+    /// do it.
     pub(in super::super) fn exchange(&self) -> io::Result<bool> {
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         {
@@ -249,25 +252,25 @@ impl Temporary<'_> {
         Ok(false)
     }
 
-    /// Opens what the temporary name holds now.
+    /// Opens the file that has the temporary name now.
     pub(in super::super) fn open_displaced(&self) -> Result<Opened, PathRefused> {
         open_regular(self.spot.folder.as_fd(), OsStr::new(&self.name))
     }
 
-    /// Gives the name of the file to the temporary file, whatever has it now.
+    /// Gives the temporary file its final name, replacing any file that has it.
     pub(in super::super) fn put_over(mut self) -> io::Result<()> {
         fs::renameat(&self.spot.folder, &self.name, &self.spot.folder, &self.spot.name)?;
         self.kept = true;
         Ok(())
     }
 
-    /// Gives the name to the temporary file, if no file has it.
+    /// Gives the temporary file its final name, if no file has it.
     pub(in super::super) fn put_new(mut self) -> io::Result<()> {
         let folder = &self.spot.folder;
         if rename_new(folder, OsStr::new(&self.name), &self.spot.name)? {
             self.kept = true;
         } else {
-            // A second name is never given to a name in use; the first one goes when this is dropped.
+            // A link never replaces an existing name; the temporary name is removed when this value is dropped.
             fs::linkat(folder, &self.name, folder, &self.spot.name, AtFlags::empty())?;
         }
         Ok(())
@@ -282,7 +285,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-/// Renames a file inside a folder, unless the new name is in use. `false` if the system has no such call.
+/// Renames a file inside a folder, unless the new name is in use. Returns `false` if the system has no such call.
 fn rename_new(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> io::Result<bool> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     match fs::renameat_with(folder, from, folder, to, fs::RenameFlags::NOREPLACE) {
@@ -296,7 +299,7 @@ fn rename_new(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> io::Result<bool> {
     }
 }
 
-/// Syncs a folder. A process that may add a name to a folder need not be allowed to open it.
+/// Syncs a folder. The process may be allowed to add a name to it but not to open it.
 fn sync(folder: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match fs::openat(folder, ".", flags, Mode::empty()) {
@@ -309,7 +312,7 @@ fn sync(folder: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Whether a name in a folder is another spelling of `.git` to the file system.
+/// Whether the file system treats a name in a folder as another spelling of `.git`.
 fn is_same_as_git(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
     let look = |name: &OsStr| fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let Some(git) = look(OsStr::new(".git")) else { return false };

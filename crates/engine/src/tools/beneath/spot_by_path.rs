@@ -1,5 +1,5 @@
-//! A name in a folder, where folders cannot be held open: the same steps as in `spot.rs`, by path. There is no call that swaps two
-//! files, so a file that changes in the moment of being replaced is lost.
+//! A name in a folder, on systems that cannot hold folders open: the same steps as in `spot.rs`, by path. No call swaps two files,
+//! so a change that another program makes at the moment of replacing is lost.
 
 use std::{
     ffi::OsString,
@@ -58,7 +58,7 @@ impl Spot {
         &self.full
     }
 
-    /// Opens the file, if there is one.
+    /// Opens the file; `None` if it does not exist.
     pub(in super::super) fn open(&self) -> Result<Option<Opened>, PathRefused> {
         match open_regular(&self.full) {
             Err(PathRefused::Io(why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -74,7 +74,7 @@ impl Spot {
         Ok(())
     }
 
-    /// There are no such locks here.
+    /// There are no such locks on these systems.
     pub(in super::super) fn lock(&self) -> Option<()> {
         None
     }
@@ -104,17 +104,17 @@ impl Spot {
         Ok(Temporary { spot: self, file, name, kept: false })
     }
 
-    /// A name that no file has, as a place to move the file to.
+    /// A name that no file has, to which the file can be moved.
     pub(in super::super) fn unused_name(&self) -> io::Result<String> {
         temporary_name()
     }
 
-    /// There is no such call here.
+    /// There is no such call on these systems.
     pub(in super::super) fn move_to(&self, _: &str) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// There is no such call here.
+    /// There is no such call on these systems.
     pub(in super::super) fn move_back(&self, _: &str) -> io::Result<bool> {
         Ok(false)
     }
@@ -134,39 +134,39 @@ impl Spot {
         fs::remove_file(&self.full)
     }
 
-    /// Names need not be synced here.
+    /// Names need not be synced on these systems.
     pub(in super::super) fn sync(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Without locks that end with their process, no temporary file is known to be abandoned.
+    /// Locks do not end with their process, so no temporary file is known to be abandoned.
     pub(in super::super) fn sweep(&self) {}
 }
 
 impl Temporary<'_> {
-    /// Takes over the permissions of a file.
+    /// Copies the permissions of a file.
     pub(in super::super) fn take_permissions(&self, of: &Opened) -> io::Result<()> {
         self.file.set_permissions(of.file.metadata()?.permissions())
     }
 
-    /// There is no such call here.
+    /// There is no such call on these systems.
     pub(in super::super) fn exchange(&self) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Opens what the temporary name holds now.
+    /// Opens the file that has the temporary name now.
     pub(in super::super) fn open_displaced(&self) -> Result<Opened, PathRefused> {
         open_regular(&self.spot.folder.join(&self.name))
     }
 
-    /// Gives the name of the file to the temporary file, whatever has it now.
+    /// Gives the temporary file its final name, replacing any file that has it.
     pub(in super::super) fn put_over(mut self) -> io::Result<()> {
         fs::rename(self.spot.folder.join(&self.name), &self.spot.full)?;
         self.kept = true;
         Ok(())
     }
 
-    /// Gives the name to the temporary file, if no file has it.
+    /// Gives the temporary file its final name, if no file has it.
     pub(in super::super) fn put_new(self) -> io::Result<()> {
         fs::hard_link(self.spot.folder.join(&self.name), &self.spot.full)
     }

@@ -1,4 +1,4 @@
-//! Both ways of walking, against everything that leads out of a folder, and against someone who swaps folders for links.
+//! Both ways of walking, against all paths that lead out of a folder, and against a program that swaps folders for links.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 
 use super::*;
 
-/// The folder, walked as the system does it and name by name.
+/// The folder, once walked by the system's own call and once name by name.
 fn both(folder: &Path) -> [Beneath; 2] {
     let walking = Beneath { folder: folder.to_owned(), root: Arc::default() };
     let mut root = Root::open(folder).unwrap();
@@ -27,7 +27,7 @@ fn read(beneath: &Beneath, path: &str) -> Result<String, PathRefused> {
     Ok(text)
 }
 
-/// A folder with everything in it, and a folder outside.
+/// A folder with files and links of every kind, and a folder outside.
 fn scene() -> tempfile::TempDir {
     let folder = testkit::folder_with(&[
         ("in/a", "a"),
@@ -87,7 +87,7 @@ fn what_is_inside_is_opened_by_every_spelling() {
     }
 }
 
-/// What is said of a path that leads out is the same whether something is there or not.
+/// The error for a path outside is the same whether the path exists or not.
 #[test]
 fn what_is_outside_is_refused_and_not_looked_at() {
     let folder = scene();
@@ -140,7 +140,7 @@ fn only_regular_files_are_read_and_nothing_waits() {
     }
 }
 
-/// A folder that is not there when the tool is made may come later. From then on it is that one.
+/// A folder that does not exist when the tool is made may be created later. From then on, the tool keeps that folder.
 #[test]
 fn the_folder_stays_the_one_that_it_was() {
     let folder = scene();
@@ -155,7 +155,7 @@ fn the_folder_stays_the_one_that_it_was() {
     assert_eq!(read(&beneath, "sub/b").unwrap(), "b");
 }
 
-/// How many calls are made while someone swaps folders. Of 28,800 calls 349 once read outside.
+/// How many calls are made while another thread swaps folders. Without the protection, 349 of 28,800 calls read outside.
 const CALLS: usize = 8_000;
 
 /// Ends the other thread when it is dropped.
@@ -167,7 +167,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A folder on the way is swapped for a link that leads out, over and over. No call reads or lists what is outside.
+/// A folder on the way is swapped for a link to the outside, over and over. No call reads or lists files outside.
 #[test]
 fn a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -183,12 +183,12 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
         let stop = AtomicBool::new(false);
         let (mut good, mut refused) = (0, 0);
         thread::scope(|scope| {
-            // Also when a check fails: the scope waits for the other thread.
+            // Stop the thread also when an assertion fails: the scope waits for it.
             let _stopping = Stop(&stop);
             scope.spawn(|| {
                 let [sub, link, free] = ["sub", "link", "free"].map(|name| inside.join(name));
                 while !stop.load(Ordering::Relaxed) {
-                    // Whichever is called `sub`, it is the other one a moment later.
+                    // The two folders swap names over and over.
                     let swap = |from: &Path, to: &Path| fs::rename(from, to).unwrap();
                     swap(&sub, &free);
                     swap(&link, &sub);

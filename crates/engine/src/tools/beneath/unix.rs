@@ -1,8 +1,8 @@
-//! Walking by handles.
+//! Walks paths by the handles of open folders.
 //!
-//! Linux does it in one call (`openat2` with `RESOLVE_BENEATH`). Where there is no such call, a path is walked one name at a
-//! time: each folder is opened relative to the one before, without following links, and a link is read and walked in its turn.
-//! `..` goes back to the handle that the walk came from, so a folder that is moved meanwhile leads nowhere else.
+//! Linux does it in one call (`openat2` with `RESOLVE_BENEATH`). On other systems, a path is walked one name at a time: each folder
+//! is opened relative to the previous one, without following links, and a link is read and walked in turn. `..` goes back to the
+//! handle that the walk came from, so moving a folder meanwhile does not redirect the walk.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ use rustix::{
 
 use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
 
-/// As many links as Linux follows in one path.
+/// The most links in one path, the same as on Linux.
 const LINKS: usize = 40;
 
 /// An open folder, and its path when it was opened.
@@ -31,19 +31,19 @@ const LINKS: usize = 40;
 pub(super) struct Root {
     handle: OwnedFd,
     path: PathBuf,
-    /// Whether to walk even where the system would do it in one call.
+    /// Whether to walk name by name even if the system has the single call.
     #[cfg(test)]
     pub(super) always_walk: bool,
 }
 
-/// What a path inside the folder is opened for.
+/// The purpose for which a path inside the folder is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     /// A file, to be read.
     File,
     /// A folder, to be listed.
     Folder,
-    /// A folder, to find out whether it is one.
+    /// A folder, only to check that it is one.
     FolderAtAll,
 }
 
@@ -51,7 +51,7 @@ impl Target {
     fn flags(self) -> OFlags {
         OFlags::CLOEXEC
             | match self {
-                // A pipe would be waited for, otherwise.
+                // Opening a pipe would otherwise wait for its writer.
                 Self::File => OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
                 Self::Folder => OFlags::RDONLY | OFlags::DIRECTORY,
                 Self::FolderAtAll => ENTER,
@@ -59,7 +59,7 @@ impl Target {
     }
 }
 
-/// A folder that is only passed through: where the system has it, without the right to list it.
+/// How to open a folder that is only passed through: without the right to list it, if the system supports that.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const ENTER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -123,7 +123,7 @@ impl Root {
             let resolve = fs::ResolveFlags::BENEATH | fs::ResolveFlags::NO_MAGICLINKS;
             match fs::openat2(&self.handle, path, target.flags(), Mode::empty(), resolve) {
                 Err(Errno::XDEV) => return Err(PathRefused::Outside),
-                // An old kernel, a filter that does not know the call, or a `..` that someone raced with: walking answers it.
+                // An old kernel, a filter that refuses the call, or a `..` during a concurrent rename: walk name by name instead.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
                 opened => return Ok(opened.map_err(io::Error::from)?),
             }
@@ -140,7 +140,7 @@ impl Root {
     }
 }
 
-/// An open folder that is walked. Nothing in it is reached through a link.
+/// An open folder to be walked. Nothing in it is reached through a link.
 #[derive(Debug)]
 pub(in super::super) struct Folder(OwnedFd);
 
@@ -156,7 +156,7 @@ impl Folder {
             }
             let mut file_type = entry.file_type();
             if file_type == fs::FileType::Unknown {
-                // Not every file system tells the kind together with the name.
+                // Some file systems do not return the kind together with the name.
                 let Ok(found) = fs::statat(&self.0, name, fs::AtFlags::SYMLINK_NOFOLLOW) else { continue };
                 file_type = fs::FileType::from_raw_mode(found.st_mode);
             }
@@ -183,23 +183,23 @@ impl Folder {
     }
 }
 
-/// Opens a regular file in a folder to be read. A link is not followed, and a pipe is not waited for.
+/// Opens a regular file in a folder for reading. A link is not followed, and a pipe is not waited for.
 pub(super) fn open_regular(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Opened, PathRefused> {
     let flags = Target::File.flags() | OFlags::NOFOLLOW;
     let opened = match fs::openat(folder, name, flags, Mode::empty()) {
-        // A socket, or a link that took the place of a file.
+        // A socket, or a link that replaced a file.
         Err(Errno::NXIO | Errno::LOOP) => return Err(PathRefused::NotAFile),
         opened => File::from(opened.map_err(io::Error::from)?),
     };
     if opened.metadata()?.is_file() { Ok(Opened { file: opened }) } else { Err(PathRefused::NotAFile) }
 }
 
-/// How far a path leads, with its links followed.
+/// The result of following a path, with its links resolved.
 pub(super) struct Traced {
-    /// The folders on the way, each with its name, from the root on.
+    /// The folders on the way, each with its name, starting below the root.
     pub(super) way: Vec<(OsString, OwnedFd)>,
-    /// Nothing, if the path is the folder at the end of the way. Otherwise a name in that folder, which is not a link, and before
-    /// it the folders that do not exist yet.
+    /// Empty if the path is the last folder of the way. Otherwise a name in that folder, which is not a link, preceded by the
+    /// folders that do not exist yet.
     pub(super) rest: Vec<OsString>,
     /// Whether the last name does not exist.
     pub(super) is_missing: bool,
@@ -233,7 +233,7 @@ fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
                 let folder = fs::openat(here, &*name, flags, Mode::empty()).map_err(io::Error::from)?;
                 way.push((name, folder));
             }
-            // `missing/..` and `missing/` lead nowhere.
+            // `missing/..` and `missing/` do not name a file to create.
             Err(Errno::NOENT) if !ahead.iter().any(|name| name == ".." || name == ".") => {
                 let rest = std::iter::once(name).chain(ahead).collect();
                 return Ok(Traced { way, rest, is_missing: true });
@@ -251,7 +251,7 @@ fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Pa
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         if name == ".." {
-            // Above the folder is outside.
+            // `..` from the folder itself leads outside.
             way.pop().ok_or(PathRefused::Outside)?;
             continue;
         }
@@ -266,7 +266,7 @@ fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Pa
             }
             Err(why) => why,
         };
-        // Links are refused under several numbers. What can be read as a link is one.
+        // Systems refuse links with different error numbers. A name that can be read as a link is one.
         let Ok(link) = fs::readlinkat(here, &*name, Vec::new()) else {
             return Err(io::Error::from(why).into());
         };
@@ -278,7 +278,7 @@ fn walk(root: BorrowedFd<'_>, path: &Path, target: Target) -> Result<OwnedFd, Pa
     Ok(fs::openat(here, ".", target.flags(), Mode::empty()).map_err(io::Error::from)?)
 }
 
-/// The names ahead of a walk that has met a link, the `links`th of its path.
+/// The names still to walk after a link was met, which is the `links`th of this path.
 fn through(
     link: CString,
     links: usize,
@@ -293,7 +293,7 @@ fn through(
     Ok(names)
 }
 
-/// The names of a path, in order. One that starts at the root of the system leads outside.
+/// The names of a path, in order. An absolute path leads outside.
 fn names(path: &Path) -> Result<VecDeque<OsString>, PathRefused> {
     let mut names = VecDeque::new();
     for component in path.components() {
@@ -304,7 +304,7 @@ fn names(path: &Path) -> Result<VecDeque<OsString>, PathRefused> {
             Component::RootDir | Component::Prefix(_) => return Err(PathRefused::Outside),
         }
     }
-    // `a/` and `a/.` are a only if it is a folder.
+    // `a/` and `a/.` mean `a` only if it is a folder.
     if path.as_os_str().as_bytes().ends_with(b"/") || path.as_os_str().as_bytes().ends_with(b"/.") {
         names.push_back(OsString::from("."));
     }

@@ -1,23 +1,24 @@
-//! Applies and undoes a change without losing changes by other programs, and without ever showing half a file.
+//! Applies and undoes a change without losing changes by other programs, and without ever exposing half a file.
 //!
-//! The new content goes to a temporary file in the same folder and to the disk, and then takes the place of the file in one step.
-//! Where the system can, the two swap their names: what was displaced is compared once more, and swapped back if another program
-//! replaced the file in the meantime. A new file never takes a name that is in use. Tools exclude each other by a lock of the folder.
+//! The new content is written to a temporary file in the same folder and synced, and then replaces the file in one step. If the
+//! system can, the two files swap their names: the displaced file is compared once more, and swapped back if another program
+//! replaced the file in the meantime. A new file never takes a name that is in use. Tools exclude each other by a lock of the
+//! folder.
 //!
-//! What replacing does not keep: extended attributes and access control lists.
+//! Replacing a file loses its extended attributes and access control lists.
 
 use std::{io, io::Write as _};
 
-use super::{ApplyError, ExpectedContent, FileChange, Restored};
+use super::{ApplyError, ExpectedContent, FileChange, RestoreOutcome};
 use crate::tools::{
     beneath::{Opened, PathRefused, Spot, Temporary},
     workspace::{Workspace, content},
 };
 
-/// How often two names are swapped to put back what was displaced, while another program keeps replacing the file.
+/// How often two names are swapped to put a displaced file back while another program keeps replacing it.
 const SWAPS: usize = 16;
 
-/// A step that a test may have fail, or at which it may look around.
+/// A step at which a test may inject a failure or inspect the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Checked,
@@ -31,20 +32,20 @@ pub(super) enum Step {
 }
 
 /// Why a step ended the change.
-enum Failed {
+enum StepError {
     Changed,
     Refused(PathRefused),
     Io(io::Error),
     NotDurable(io::Error),
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for StepError {
     fn from(why: io::Error) -> Self {
         Self::Io(why)
     }
 }
 
-impl From<PathRefused> for Failed {
+impl From<PathRefused> for StepError {
     fn from(why: PathRefused) -> Self {
         match why {
             PathRefused::Io(why) => Self::Io(why),
@@ -53,7 +54,7 @@ impl From<PathRefused> for Failed {
     }
 }
 
-impl Failed {
+impl StepError {
     fn on(self, path: &str) -> ApplyError {
         let path = path.to_owned();
         match self {
@@ -66,11 +67,11 @@ impl Failed {
 }
 
 impl Workspace {
-    /// Applies a change, if the file is still exactly as it was when the change was planned, and under the same path: a link that
-    /// took the place of a folder on the way is not followed.
+    /// Applies a change if the file still has the content and the path that it had when the change was planned. A link that
+    /// replaced a folder on the way is not followed.
     ///
     /// # Errors
-    /// If the file has changed, must not be changed, or cannot be written.
+    /// If the file has changed, may not be changed by tools, or cannot be written.
     pub fn apply(&self, change: &FileChange) -> Result<(), ApplyError> {
         self.try_apply(change).map_err(|why| why.on(&change.path))
     }
@@ -78,23 +79,23 @@ impl Workspace {
     /// Undoes a change: puts the earlier content back, or removes the file if there was none. Folders that were created stay.
     ///
     /// # Errors
-    /// [`ApplyError::Changed`] if the file does not have the expected content; otherwise why it cannot be written.
+    /// [`ApplyError::Changed`] if the file does not have the expected content; otherwise the reason why it cannot be written.
     pub fn restore(
         &self,
         path: &str,
         before: Option<&[u8]>,
         expected: ExpectedContent<'_>,
-    ) -> Result<Restored, ApplyError> {
+    ) -> Result<RestoreOutcome, ApplyError> {
         self.try_restore(path, before, expected).map_err(|why| why.on(path))
     }
 
-    /// The place of a path that has no links on it.
-    fn exact_spot(&self, path: &str) -> Result<Spot, Failed> {
+    /// The place of a path that contains no links.
+    fn exact_spot(&self, path: &str) -> Result<Spot, StepError> {
         let spot = self.folder.spot(path)?;
-        if spot.path() == path { Ok(spot) } else { Err(Failed::Changed) }
+        if spot.path() == path { Ok(spot) } else { Err(StepError::Changed) }
     }
 
-    fn try_apply(&self, change: &FileChange) -> Result<(), Failed> {
+    fn try_apply(&self, change: &FileChange) -> Result<(), StepError> {
         let spot = self.exact_spot(&change.path)?;
         let _lock = spot.lock();
         let opened = self.open_to_change(&spot)?;
@@ -102,14 +103,14 @@ impl Workspace {
             (None, None) => create(spot, &change.after),
             (Some(before), Some(opened)) => {
                 if content(&opened)? != *before {
-                    return Err(Failed::Changed);
+                    return Err(StepError::Changed);
                 }
                 if *before == change.after {
                     return Ok(());
                 }
                 replace(&spot, &opened, before, &change.after)
             }
-            _ => Err(Failed::Changed),
+            _ => Err(StepError::Changed),
         }
     }
 
@@ -118,30 +119,30 @@ impl Workspace {
         path: &str,
         before: Option<&[u8]>,
         expected: ExpectedContent<'_>,
-    ) -> Result<Restored, Failed> {
+    ) -> Result<RestoreOutcome, StepError> {
         let spot = self.exact_spot(path)?;
         let _lock = spot.lock();
         let Some(opened) = self.open_to_change(&spot)? else {
-            return if before.is_none() { Ok(Restored::AlreadyThere) } else { Err(Failed::Changed) };
+            return if before.is_none() { Ok(RestoreOutcome::AlreadyThere) } else { Err(StepError::Changed) };
         };
         let present = content(&opened)?;
         match before {
-            Some(before) if present == before => Ok(Restored::AlreadyThere),
-            _ if !expected.is(&present) => Err(Failed::Changed),
-            Some(before) => replace(&spot, &opened, &present, before).map(|()| Restored::Rewritten),
-            None => remove(&spot, &opened, &present).map(|()| Restored::Removed),
+            Some(before) if present == before => Ok(RestoreOutcome::AlreadyThere),
+            _ if !expected.is(&present) => Err(StepError::Changed),
+            Some(before) => replace(&spot, &opened, &present, before).map(|()| RestoreOutcome::Rewritten),
+            None => remove(&spot, &opened, &present).map(|()| RestoreOutcome::Removed),
         }
     }
 }
 
 /// Creates a file that does not exist.
-fn create(mut spot: Spot, after: &[u8]) -> Result<(), Failed> {
+fn create(mut spot: Spot, after: &[u8]) -> Result<(), StepError> {
     at(Step::Checked)?;
     let folders = spot.make_folders()?;
     at(Step::MadeFolders)?;
     let temporary = written(&spot, None, after)?;
     match temporary.put_new() {
-        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(Failed::Changed),
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(StepError::Changed),
         put => put?,
     }
     folders.keep();
@@ -149,7 +150,7 @@ fn create(mut spot: Spot, after: &[u8]) -> Result<(), Failed> {
 }
 
 /// Replaces a file whose content was just compared.
-fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<(), Failed> {
+fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<(), StepError> {
     at(Step::Checked)?;
     let temporary = written(spot, Some(opened), after)?;
     if !temporary.exchange()? {
@@ -157,7 +158,7 @@ fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<
         temporary.put_over()?;
         return in_place(spot);
     }
-    // From here on the old file has the temporary name, and goes with it.
+    // The old file now has the temporary name, and is removed together with it.
     let same = at(Step::Swapped).is_ok()
         && temporary.open_displaced().is_ok_and(|displaced| is_unchanged(&displaced, opened, before));
     if !same {
@@ -168,26 +169,27 @@ fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<
     in_place(spot)
 }
 
-/// Fails if a file has changed since it was opened. Where two names cannot be exchanged, looking again just before the change is
-/// all that can be done.
-fn look_again(spot: &Spot, opened: &Opened, before: &[u8]) -> Result<(), Failed> {
+/// Fails if a file has changed since it was opened. On systems that cannot exchange two names, this check just before the change is
+/// the only protection.
+fn look_again(spot: &Spot, opened: &Opened, before: &[u8]) -> Result<(), StepError> {
     let now = spot.open()?;
-    if now.is_some_and(|now| is_unchanged(&now, opened, before)) { Ok(()) } else { Err(Failed::Changed) }
+    if now.is_some_and(|now| is_unchanged(&now, opened, before)) { Ok(()) } else { Err(StepError::Changed) }
 }
 
-/// Puts back what a new file displaced. If meanwhile another program replaced the new file too, its file is the newest and stays.
-fn put_back(temporary: Temporary<'_>) -> Failed {
-    // Files that were superseded. They are held open, so that no new file gets the number of one.
+/// Puts back the file that a new file displaced. If another program has replaced the new file meanwhile, that program's file is the
+/// newest and stays.
+fn put_back(temporary: Temporary<'_>) -> StepError {
+    // Superseded files are kept open, so that no new file gets the inode of one.
     let mut superseded: Vec<Opened> = Vec::new();
     for _ in 0..SWAPS {
         let held = temporary.open_displaced();
         match temporary.exchange() {
             Ok(true) => {}
-            // The name is free, or worse: what was displaced is kept under the temporary name rather than lost.
+            // The name is free, or the swap failed: rather keep the displaced file under the temporary name than lose it.
             refused => {
                 let why = refused.err().unwrap_or_else(|| io::ErrorKind::Unsupported.into());
                 let name = temporary.leave();
-                return Failed::Io(io::Error::new(
+                return StepError::Io(io::Error::new(
                     why.kind(),
                     format!("{why}; the file is now called {name}"),
                 ));
@@ -198,18 +200,18 @@ fn put_back(temporary: Temporary<'_>) -> Failed {
                 || superseded.iter().any(|old| is_same(&taken.file, &old.file))
         });
         if is_old {
-            return Failed::Changed;
+            return StepError::Changed;
         }
         superseded.extend(held);
     }
     let name = temporary.leave();
-    Failed::Io(io::Error::other(format!(
+    StepError::Io(io::Error::other(format!(
         "another program keeps replacing it; one version is now called {name}"
     )))
 }
 
 /// Removes a file whose content was just compared.
-fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), Failed> {
+fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), StepError> {
     at(Step::Checked)?;
     spot.sweep();
     let away = spot.unused_name()?;
@@ -222,9 +224,9 @@ fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), Failed> {
         && spot.open_beside(&away).is_ok_and(|moved| is_unchanged(&moved, opened, present));
     if !same {
         return Err(match spot.move_back(&away) {
-            Ok(_) => Failed::Changed,
+            Ok(_) => StepError::Changed,
             Err(why) => {
-                Failed::Io(io::Error::new(why.kind(), format!("{why}; the file is now called {away}")))
+                StepError::Io(io::Error::new(why.kind(), format!("{why}; the file is now called {away}")))
             }
         });
     }
@@ -232,8 +234,8 @@ fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), Failed> {
     in_place(spot)
 }
 
-/// A temporary file with this content, on the disk.
-fn written<'s>(spot: &'s Spot, of: Option<&Opened>, content: &[u8]) -> Result<Temporary<'s>, Failed> {
+/// A temporary file with this content, synced to disk.
+fn written<'s>(spot: &'s Spot, of: Option<&Opened>, content: &[u8]) -> Result<Temporary<'s>, StepError> {
     spot.sweep();
     let mut temporary = spot.make_temporary(of)?;
     at(Step::MadeTemporary)?;
@@ -248,8 +250,8 @@ fn written<'s>(spot: &'s Spot, of: Option<&Opened>, content: &[u8]) -> Result<Te
 }
 
 /// Makes the new name durable.
-fn in_place(spot: &Spot) -> Result<(), Failed> {
-    at(Step::InPlace).and_then(|()| spot.sync()).map_err(Failed::NotDurable)
+fn in_place(spot: &Spot) -> Result<(), StepError> {
+    at(Step::InPlace).and_then(|()| spot.sync()).map_err(StepError::NotDurable)
 }
 
 /// Whether a file is the one that was opened, with the same content.
@@ -257,7 +259,7 @@ fn is_unchanged(now: &Opened, opened: &Opened, before: &[u8]) -> bool {
     is_same(&now.file, &opened.file) && content(now).is_ok_and(|now| now == before)
 }
 
-/// Whether two open files are one file. Where files have no numbers, their content decides alone.
+/// Whether two handles refer to one file. On systems without inodes, only the content is compared.
 fn is_same(one: &std::fs::File, other: &std::fs::File) -> bool {
     #[cfg(unix)]
     {
@@ -280,7 +282,7 @@ fn at(_: Step) -> io::Result<()> {
 #[cfg(test)]
 pub(super) use self::testing::{at, watching};
 
-/// Lets a test watch the steps of its own thread, and fail them.
+/// Lets a test observe the steps of its own thread, and make them fail.
 #[cfg(test)]
 mod testing {
     use std::{cell::RefCell, io};
@@ -301,7 +303,7 @@ mod testing {
         done
     }
 
-    /// Has a function called at each step while another one runs.
+    /// Calls a function at each step of another one.
     pub(in super::super) fn watching<T>(
         watch: impl FnMut(Step) -> io::Result<()> + 'static,
         run: impl FnOnce() -> T,

@@ -1,7 +1,7 @@
-//! The commit that is checked out in a folder, read from the files of git. Git is not started: it may be missing, and a repository's
-//! settings can make it run commands.
+//! The commit that is checked out in a folder, read from git's files. Git itself is not started: it may be missing, and a
+//! repository's settings can make it run commands.
 //!
-//! The commit is only noted beside a change and nothing depends on it, so any error in reading it means that none is noted.
+//! The commit is only recorded as a note on a change, so if it cannot be read, no commit is recorded.
 
 use std::{
     fs::{self, File},
@@ -11,12 +11,12 @@ use std::{
 
 /// The most bytes of a file that names a folder, a branch or a commit.
 const NAME: u64 = 8 * 1024;
-/// The most bytes of `packed-refs`. A million branches take about 64 MiB.
+/// The most bytes of `packed-refs`. A million branches need about 64 MiB.
 const PACKED: u64 = 64 * 1024 * 1024;
-/// The most names that lead from one to the next, as in git.
+/// The most names in a chain of references, as in git.
 const NAMES: usize = 5;
 
-/// The hash of the commit that is checked out in the repository that a folder belongs to; none before the first commit.
+/// The hash of the commit that is checked out in the repository of a folder; `None` before the first commit.
 pub(super) fn checked_out(folder: &Path) -> Option<String> {
     let repository = folder.ancestors().find_map(Repository::at)?;
     let mut name = String::from("HEAD");
@@ -31,14 +31,15 @@ pub(super) fn checked_out(folder: &Path) -> Option<String> {
 }
 
 struct Repository {
-    /// The folder with `HEAD`: for a worktree its own, inside of the repository's.
+    /// The folder with `HEAD`. A worktree has its own, inside the repository's.
     own: PathBuf,
     /// The folder with the branches, which all worktrees share.
     common: PathBuf,
 }
 
 impl Repository {
-    /// The repository whose files are checked out right here. In a worktree or a submodule, `.git` is a file that says where it is.
+    /// The repository whose files are checked out in this folder. In a worktree or a submodule, `.git` is a file that names its
+    /// folder.
     fn at(folder: &Path) -> Option<Self> {
         let git = folder.join(".git");
         let own =
@@ -47,7 +48,7 @@ impl Repository {
         own.join("HEAD").is_file().then_some(Self { own, common })
     }
 
-    /// The content of a ref: a hash, or `ref:` and the name of another.
+    /// The content of a ref: a hash, or `ref:` and the name of another ref.
     fn value(&self, name: &str) -> Option<String> {
         let is_inside = name.split('/').all(|part| !matches!(part, "" | "." | "..")) && !name.contains('\\');
         if name != "HEAD" && !(name.starts_with("refs/") && is_inside) {
@@ -56,7 +57,7 @@ impl Repository {
         line(&self.own.join(name)).or_else(|| line(&self.common.join(name))).or_else(|| self.packed(name))
     }
 
-    /// The hash of a ref in `packed-refs`, where git gathers those that change seldom.
+    /// The hash of a ref in `packed-refs`, where git collects refs that rarely change.
     fn packed(&self, name: &str) -> Option<String> {
         let lines = BufReader::new(regular(&self.common.join("packed-refs"))?.take(PACKED)).lines();
         lines.map_while(Result::ok).find_map(|line| {
@@ -66,14 +67,14 @@ impl Repository {
     }
 }
 
-/// The first line of a short file, if it has text.
+/// The first line of a short file; `None` if it is blank.
 fn line(path: &Path) -> Option<String> {
     let mut text = String::new();
     regular(path)?.take(NAME).read_to_string(&mut text).ok()?;
     text.lines().next().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// Opens a regular file. A pipe would be waited for.
+/// Opens a regular file. Opening a pipe could wait for ever.
 fn regular(path: &Path) -> Option<File> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     File::open(path).ok()
@@ -91,7 +92,7 @@ mod tests {
     const ONE: &str = "1111111111111111111111111111111111111111";
     const TWO: &str = "2222222222222222222222222222222222222222";
 
-    /// S1-34: the commit is found wherever git keeps it, and a repository that is broken or empty has none.
+    /// S1-34: the commit is found in each place where git keeps it; a broken or empty repository has none.
     #[test]
     fn the_commit_that_is_checked_out() {
         let long = "a".repeat(64);
@@ -105,7 +106,7 @@ mod tests {
             (vec![(".git/HEAD", &*long)], Some(&*long)),
             (vec![(".git/HEAD", main), (".git/refs/heads/main", ONE)], Some(ONE)),
             (vec![(".git/HEAD", main), (".git/packed-refs", &packed)], Some(ONE)),
-            // A branch that moved since it was packed.
+            // The branch moved after it was packed.
             (
                 vec![(".git/HEAD", main), (".git/refs/heads/main", TWO), (".git/packed-refs", &packed)],
                 Some(TWO),
@@ -122,7 +123,7 @@ mod tests {
                 Some(ONE),
             ),
             (vec![(".git", "gitdir: modules/m\n"), ("modules/m/HEAD", ONE)], Some(ONE)),
-            // Before the first commit, and what makes no sense.
+            // Before the first commit, and invalid content.
             (vec![(".git/HEAD", main)], None),
             (vec![(".git/HEAD", "")], None),
             (vec![(".git/HEAD", "main")], None),
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// S1-34: it is the commit that git itself names, also after branches were packed and in a worktree.
+    /// S1-34: the commit equals the one that git prints, also after branches were packed and in a worktree.
     #[test]
     fn it_is_the_commit_that_git_names() {
         let folder = tempfile::tempdir().unwrap();
@@ -156,7 +157,7 @@ mod tests {
         let main = folder.path().join("main");
         fs::create_dir(&main).unwrap();
         if git(&main, &["init", "-q"]).is_none() {
-            return; // There is no git here.
+            return; // Git is not installed.
         }
         assert_eq!(checked_out(&main), None);
         let commit = ["commit", "-q", "--allow-empty", "-m", "x"];

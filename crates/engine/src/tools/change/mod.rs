@@ -1,8 +1,8 @@
 //! A change of one file: planned, shown, applied, and undone.
 //!
-//! Planning reads and changes nothing, so that a change can be shown and recorded before it happens. Applying is a comparison and a
-//! swap (`apply.rs`): the file is replaced only if it is still exactly as it was when the change was planned. Whatever happens in
-//! between, the file is the old one or the new one, never a part of either.
+//! Planning reads and changes nothing, so that a change can be shown and recorded before it happens. Applying compares and swaps
+//! (`apply.rs`): the file is replaced only if it is unchanged since the change was planned. At any moment the file has its old or
+//! its new content, never a part of either.
 
 mod apply;
 mod commit;
@@ -22,11 +22,11 @@ use super::{
 };
 use crate::{approval::Editable, provider::BoxFuture};
 
-/// Lines around a change that a diff shows.
+/// Unchanged lines that a diff shows around a change.
 const CONTEXT: usize = 3;
-/// The largest file that a diff shows, in bytes: more than anybody reads before saying yes.
+/// The largest file that a diff shows, in bytes: more than a person reads before approving.
 const SHOWN: usize = 1024 * 1024;
-/// The longest that is searched for the smallest difference. After that, a larger one is shown.
+/// How long to search for the smallest difference. After that, a larger one is shown.
 const COMPARING: Duration = Duration::from_millis(500);
 
 /// A change of one file: the content before and after.
@@ -40,7 +40,7 @@ pub struct FileChange {
     pub after: Vec<u8>,
 }
 
-/// The content that a file must have to be restored.
+/// The content that a file must have now to be restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedContent<'c> {
     /// Exactly these bytes.
@@ -58,21 +58,21 @@ impl ExpectedContent<'_> {
     }
 }
 
-/// What restoring did.
+/// The outcome of restoring a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// The file has its earlier content again.
     Rewritten,
-    /// The file, which did not exist before, is gone.
+    /// The file, which did not exist before, was removed.
     Removed,
-    /// The file was as before already, for example because it was restored before a crash.
+    /// The file already had its earlier content, for example because it was restored before a crash.
     AlreadyThere,
 }
 
-/// Why a change was not applied or undone. Except for [`ApplyError::NotDurable`], the file is as it was.
+/// Why a change was not applied or undone. Except for [`ApplyError::NotDurable`], the file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The file is no longer as it was when the change was planned.
+    /// The file has changed since the change was planned.
     #[error(
         "`{path}` has changed since it was read, so nothing was written: read it again and repeat the change"
     )]
@@ -80,7 +80,7 @@ pub enum ApplyError {
         /// The path relative to the workspace.
         path: String,
     },
-    /// The file must not be changed.
+    /// Tools may not change the file.
     #[error("`{path}`: {why}")]
     Refused {
         /// The path relative to the workspace.
@@ -93,7 +93,7 @@ pub enum ApplyError {
     Io {
         /// The path relative to the workspace.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is changed, but may be the old one again after a power cut.
@@ -101,7 +101,7 @@ pub enum ApplyError {
     NotDurable {
         /// The path relative to the workspace.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -128,13 +128,13 @@ impl FileChange {
         }
         let diff = TextDiff::configure().timeout(COMPARING).diff_lines(from, to);
         if diff.ops().iter().all(|op| op.tag() == similar::DiffTag::Equal) {
-            // A new, empty file has a name and no lines.
+            // A new, empty file has a name but no lines.
             return if self.before.is_some() { String::new() } else { format!("--- {old}\n+++ {new}\n") };
         }
         diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string()
     }
 
-    /// The change in one line: what happened to the file, and how many lines it gained and lost.
+    /// The change in one line: its effect on the file, and how many lines it adds and removes.
     pub fn summary(&self) -> String {
         let path = &self.path;
         let Some(before) = &self.before else {
@@ -157,10 +157,10 @@ impl FileChange {
     }
 }
 
-/// A change of a file that a call asks for, and how sure the model is of it.
+/// A change of a file that a call asks for, and the model's confidence in it.
 pub(super) type ProposedChange = (FileChange, Option<Confidence>);
 
-/// Plans a change of a file on another thread, with everything that a person is shown.
+/// Plans a change of a file on another thread, with everything to show to a person.
 pub(super) fn plan(
     workspace: Workspace,
     wanted: impl FnOnce() -> Result<ProposedChange, String> + Send + 'static,
@@ -185,7 +185,7 @@ pub(super) fn plan(
     })
 }
 
-/// Applies a change that was planned and recorded, on another thread.
+/// Applies a planned and recorded change on another thread.
 pub(super) fn apply(workspace: Workspace, change: Option<FileChange>) -> BoxFuture<'static, ToolOutput> {
     on_another_thread(move |_| {
         let change = change.ok_or("nothing was changed: a change of a file has to be planned first")?;
@@ -194,7 +194,7 @@ pub(super) fn apply(workspace: Workspace, change: Option<FileChange>) -> BoxFutu
     })
 }
 
-/// The content that a call of a file tool makes of an earlier content; none if it makes none.
+/// The content that a call of a file tool makes from an earlier content; `None` if the call does not make any.
 pub(crate) fn replayed(tool: &str, arguments: &str, before: Option<&[u8]>) -> Option<Vec<u8>> {
     match tool {
         write::NAME => write::given(arguments).ok().map(|wanted| wanted.content.into_bytes()),
@@ -203,7 +203,7 @@ pub(crate) fn replayed(tool: &str, arguments: &str, before: Option<&[u8]>) -> Op
     }
 }
 
-/// A number of things.
+/// A count with its noun, in the plural if needed.
 pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
@@ -214,7 +214,7 @@ fn text(content: &[u8]) -> Option<&str> {
 }
 
 impl Workspace {
-    /// The present content of a file that tools may change; `None` if it does not exist.
+    /// The current content of a file that tools may change; `None` if it does not exist.
     ///
     /// # Errors
     /// If tools may not change it, or it cannot be read.
@@ -222,7 +222,7 @@ impl Workspace {
         Ok(self.look(path)?.1)
     }
 
-    /// The change of a file to a new content. Nothing is changed.
+    /// Plans to give a file a new content. Nothing is changed yet.
     pub(super) fn change(
         &self,
         path: &str,
@@ -240,7 +240,7 @@ impl Workspace {
         Ok(FileChange { path, before, after })
     }
 
-    /// The path without links, and the content.
+    /// The path without links, and the file's content.
     fn look(&self, path: &str) -> Result<(String, Option<Vec<u8>>), PathRefused> {
         let spot = self.folder.spot(path)?;
         let opened = self.open_to_change(&spot)?;

@@ -1,4 +1,4 @@
-//! Changes of files: which files they may reach, that changes by other programs are kept, and that no half file is ever seen.
+//! Changes of files: which files tools can reach, that other programs' changes are kept, and that no half file is ever visible.
 
 use std::{fs, path::Path};
 
@@ -89,7 +89,7 @@ fn differences_are_shown() {
     }
     let huge = change("huge", Some(""), &"x\n".repeat(SHOWN));
     assert!(huge.diff().contains("[too large to be shown: had 0 bytes, will have 2,097,152 bytes]"));
-    // Everything is different: the search for the smallest difference is given up in time.
+    // Every line differs: the search for the smallest difference stops in time.
     let lines =
         |salt: u64| (0..40_000_u64).map(|n| format!("{}\n", (n * 7919 + salt) % 10_007)).collect::<String>();
     let began = std::time::Instant::now();
@@ -119,16 +119,16 @@ fn a_change_is_planned_applied_and_undone() {
     assert_eq!(workspace.current("sub/deep/b").unwrap().unwrap(), b"text");
     assert_eq!(workspace.current("sub/c").unwrap(), None);
 
-    // By its bytes, and by their hash.
+    // The expected content is given by its bytes, and by their hash.
     let hash = ExpectedContent::Blake3(blake3::hash(b"new").into());
-    assert_eq!(workspace.restore("a", Some(b"old"), hash).unwrap(), Restored::Rewritten);
-    assert_eq!(workspace.restore("a", Some(b"old"), hash).unwrap(), Restored::AlreadyThere);
+    assert_eq!(workspace.restore("a", Some(b"old"), hash).unwrap(), RestoreOutcome::Rewritten);
+    assert_eq!(workspace.restore("a", Some(b"old"), hash).unwrap(), RestoreOutcome::AlreadyThere);
     let bytes = ExpectedContent::Bytes(b"text");
-    assert_eq!(workspace.restore("sub/deep/b", None, bytes).unwrap(), Restored::Removed);
-    assert_eq!(workspace.restore("sub/deep/b", None, bytes).unwrap(), Restored::AlreadyThere);
+    assert_eq!(workspace.restore("sub/deep/b", None, bytes).unwrap(), RestoreOutcome::Removed);
+    assert_eq!(workspace.restore("sub/deep/b", None, bytes).unwrap(), RestoreOutcome::AlreadyThere);
     assert_eq!(tree(folder.path()), pairs(&[("a", "old"), ("sub", "/"), ("sub/deep", "/")]));
 
-    // What was changed since stays.
+    // A file that was changed since is left alone.
     fs::write(folder.path().join("a"), "mine").unwrap();
     for (before, expected) in [(Some(&b"old"[..]), "new"), (None, "new"), (Some(b"old"), "")] {
         let why = workspace.restore("a", before, ExpectedContent::Bytes(expected.as_bytes())).unwrap_err();
@@ -141,7 +141,7 @@ fn a_change_is_planned_applied_and_undone() {
     assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"mine");
 }
 
-/// The tools themselves: what a model sends, and what it reads.
+/// The tools themselves: a model's call, and the text that it gets back.
 #[test]
 fn the_tools_answer_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ mod unix {
     use super::*;
     use crate::tools::change::apply::{Step, watching};
 
-    /// Every way out of the folder that a model could try, and what must not be changed inside of it.
+    /// Every way out of the folder that a model could try, and protected files inside it.
     #[test]
     fn nothing_outside_or_protected_is_changed() {
         let folder = testkit::folder_with(&[
@@ -270,27 +270,27 @@ mod unix {
                 .planned(&json!({"path": path, "edits": [{"old": "", "new": "evil"}]}).to_string())
                 .unwrap_err();
             assert!(said.contains(why), "{path}: {said}");
-            // A change that was made up, or that was planned before the links were there.
+            // A change that was made up, or planned before the links existed.
             for content in [None, Some("secret"), Some("a"), Some("key"), Some("t"), Some("[core]"), Some("")]
             {
                 assert!(workspace.apply(&change(path, content, "evil")).is_err(), "{path}");
                 let expected = ExpectedContent::Bytes(content.unwrap_or_default().as_bytes());
                 let restored = workspace.restore(path, None, expected);
-                assert!(!matches!(restored, Ok(Restored::Removed)), "{path}");
+                assert!(!matches!(restored, Ok(RestoreOutcome::Removed)), "{path}");
                 let restored = workspace.restore(path, Some(b"evil"), expected);
                 assert!(restored.is_err(), "{path}");
             }
         }
         assert_eq!(tree(folder.path()), before);
         assert_eq!(plan(&workspace, "auth/other.json", "").unwrap().before, None);
-        // Without the permission to write a file, the one to replace it is not used. The administrator may write everything.
+        // Without write permission on a file, the permission to replace it is not used. Root may write every file.
         fs::set_permissions(inside.join("read-only"), fs::Permissions::from_mode(0o444)).unwrap();
         if fs::File::options().write(true).open(inside.join("read-only")).is_err() {
             assert!(plan(&workspace, "read-only", "x").unwrap_err().contains("ermission denied"));
         }
     }
 
-    /// The root of the system as a workspace: the kernel's files and devices stay what they are.
+    /// With the root of the system as the workspace, the kernel's files and devices are not changed.
     #[test]
     fn the_files_of_the_kernel_are_not_changed() {
         let workspace = Workspace::new("/");
@@ -328,7 +328,7 @@ mod unix {
         }
         let links = ["dangling", "folder", "link"].map(|link| folder.path().join(link).is_symlink());
         assert_eq!(links, [true; 3]);
-        // A path with links is not one that was planned.
+        // A planned change never has a path with links.
         assert!(matches!(workspace.apply(&change("link", Some("x"), "y")), Err(ApplyError::Changed { .. })));
     }
 
@@ -343,7 +343,7 @@ mod unix {
             workspace.apply(&plan(&workspace, "a", &format!("{mode}")).unwrap()).unwrap();
             assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, kept, "{mode:o}");
         }
-        // A new file and a new folder are like those that any other program makes.
+        // A new file and a new folder have the same permissions as those of other programs.
         workspace.apply(&change("new/b", None, "")).unwrap();
         fs::create_dir(folder.path().join("ordinary")).unwrap();
         fs::write(folder.path().join("ordinary/b"), "").unwrap();
@@ -354,14 +354,14 @@ mod unix {
         }
     }
 
-    /// Puts another file in the place of this one.
+    /// Replaces this file by another one.
     fn replace(file: &Path, content: &str) {
         let other = file.with_file_name("other");
         fs::write(&other, content).unwrap();
         fs::rename(other, file).unwrap();
     }
 
-    /// A change that another program makes at any step is kept, and the call says so.
+    /// If another program changes the file at any step, its change is kept, and the call reports it.
     #[test]
     fn a_change_by_another_program_is_never_lost() {
         type Meddling = fn(&Path);
@@ -436,7 +436,7 @@ mod unix {
         }
     }
 
-    /// A file that appears while one is created is not overwritten.
+    /// A file that appears while one is being created is not overwritten.
     #[test]
     fn a_new_file_never_takes_a_name_in_use() {
         for step in [Step::Checked, Step::MadeFolders, Step::MadeTemporary, Step::Synced] {
@@ -458,7 +458,7 @@ mod unix {
         }
     }
 
-    /// A folder that is swapped for a link while it is created leads nowhere.
+    /// A folder that is swapped for a link while it is created is not followed.
     #[test]
     fn a_missing_folder_that_becomes_a_link_is_not_followed() {
         let folder = testkit::folder_with(&[("in/", ""), ("out/", "")]);
@@ -488,7 +488,7 @@ mod unix {
         Step::InPlace,
     ];
 
-    /// At every step the file is whole, old or new; and if the step fails, nothing else is left behind.
+    /// At every step the file is whole, old or new. If the step fails, no other file is left behind.
     #[test]
     fn a_failure_at_any_step_leaves_a_whole_file_and_nothing_else() {
         let (old, new) = ("old ".repeat(5_000), "new ".repeat(7_000));
@@ -539,14 +539,14 @@ mod unix {
         }
     }
 
-    /// A process that is killed at any step leaves a whole file; its temporary file goes with the next change in the folder.
+    /// A process that is killed at any step leaves a whole file. The next change in the folder removes its temporary file.
     #[test]
     fn a_kill_at_any_step_leaves_a_whole_file() {
         const FOLDER: &str = "REJOIN_TEST_KILLED_IN";
         const STEP: &str = "REJOIN_TEST_KILLED_AT";
         let (old, new) = ("old ".repeat(5_000), "new ".repeat(7_000));
         if let (Ok(folder), Ok(step)) = (std::env::var(FOLDER), std::env::var(STEP)) {
-            // The process that is killed.
+            // This is the process that is killed.
             let workspace = Workspace::new(folder);
             let kill = move |at: Step| if format!("{at:?}") == step { std::process::abort() } else { Ok(()) };
             let _ = watching(kill, || workspace.apply(&change("a", Some(&old), &new)));
@@ -588,7 +588,7 @@ mod unix {
         }
     }
 
-    /// Against a program that swaps a folder for a link to another one, in a race: nothing is ever written outside.
+    /// A program swaps a folder for a link to another one, in a race: nothing is ever written outside.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_folder_that_is_swapped_for_a_link_in_a_race_leads_nowhere() {
@@ -613,7 +613,7 @@ mod unix {
                 use rustix::fs::{CWD, RenameFlags, renameat_with};
                 let (sub, link) = (inside.join("sub"), inside.join("link"));
                 while !stop.load(Ordering::Relaxed) {
-                    // Both always exist: a folder that is missing would be created.
+                    // Exchange them, so that both always exist: a missing folder would be created.
                     renameat_with(CWD, &sub, CWD, &link, RenameFlags::EXCHANGE).unwrap();
                     std::thread::yield_now();
                 }
@@ -639,7 +639,7 @@ mod unix {
         assert!(good > 0 && refused > 0, "nothing was raced: {good} written, {refused} refused");
     }
 
-    /// Two that count in one file, each by reading and replacing it, lose no number.
+    /// Two writers that count in one file, each by reading and replacing it, lose no number.
     #[test]
     fn two_writers_lose_nothing() {
         const EACH: usize = 60;
@@ -662,7 +662,7 @@ mod unix {
         assert_eq!(tree(folder.path()), pairs(&[("count", &(2 * EACH).to_string())]));
     }
 
-    /// Names that are no text cannot be recorded.
+    /// Names that are not UTF-8 cannot be recorded.
     #[test]
     fn names_that_are_not_utf8_are_refused() {
         use std::os::unix::ffi::OsStrExt as _;
@@ -672,7 +672,7 @@ mod unix {
         symlink(name, folder.path().join("link")).unwrap();
         let workspace = Workspace::new(folder.path());
         assert!(plan(&workspace, "link", "new").unwrap_err().contains("not UTF-8"));
-        // A line break is a letter like any other.
+        // A line break in a name is allowed.
         workspace.apply(&plan(&workspace, "a\nb", "new").unwrap()).unwrap();
         assert_eq!(fs::read(folder.path().join("a\nb")).unwrap(), b"new");
         assert!(plan(&workspace, "a\0b", "new").unwrap_err().contains("NUL"));

@@ -1,10 +1,10 @@
 //! `edit_file`: replaces exact text in a file, all edits or none.
 //!
-//! Edits apply in order, each to the result of the one before. A text that must be unique is refused if it is not, and a text that is
-//! not found is answered with the places that resemble it most (`nearest.rs`), so that a model can correct itself.
+//! Edits apply in order, each to the result of the previous one. If a text must be unique and is not, the edit is refused. If a
+//! text is not found, the error shows the places that resemble it most (`nearest.rs`), so that a model can correct itself.
 //!
-//! Line endings: models write `\n`. In a file with `\r\n`, a text that is not found as it is written is looked for with the file's
-//! own line endings, and replaced with them.
+//! Line endings: models write `\n`. In a file with `\r\n`, a text that is not found as given is searched with the file's own line
+//! endings, and replaced with them.
 
 mod nearest;
 
@@ -15,7 +15,7 @@ use rejoin_record::{Raw, content::Confidence};
 
 use super::{
     FileChange, Tool,
-    arguments::Given,
+    arguments::CallArguments,
     change::{ProposedChange, counted},
     work::{cut, grouped},
     workspace::{CHANGED_FILE, Workspace, in_a_workspace, plan_and_run_changing},
@@ -23,9 +23,9 @@ use super::{
 
 /// The most edits of one call.
 const EDITS: usize = 200;
-/// The most places that are shown of a text that is not unique.
+/// How many places of a text that is not unique are shown.
 const PLACES: usize = 5;
-/// The most characters that are shown of a line in an error.
+/// How many characters of a line an error shows.
 const LINE: usize = 200;
 
 /// The tool's name.
@@ -44,7 +44,7 @@ struct Edit {
 }
 
 /// The arguments of a call.
-struct Editing {
+struct EditArguments {
     path: String,
     edits: Vec<Edit>,
     confidence: Option<Confidence>,
@@ -53,35 +53,35 @@ struct Editing {
 in_a_workspace!(EditFile, "Edits files");
 
 impl EditFile {
-    /// The change that a call asks for. Nothing is changed.
+    /// The change that a call asks for. It is only planned.
     ///
     /// # Errors
-    /// A text for the model: which edit cannot be made and why, and what to do.
+    /// A text for the model: which edit cannot be made and why, and how to correct it.
     pub fn planned(&self, arguments: &str) -> Result<FileChange, String> {
         Ok(self.wanted(arguments)?.0)
     }
 
     fn wanted(&self, arguments: &str) -> Result<ProposedChange, String> {
-        let Editing { path, edits, confidence } = given(arguments)?;
+        let EditArguments { path, edits, confidence } = given(arguments)?;
         Ok((self.0.change(&path, |path, before| after(path, before, &edits))?, confidence))
     }
 }
 
-/// The content that a call with these arguments makes of an earlier content.
+/// The content that a call with these arguments makes from an earlier content.
 pub(super) fn replayed(arguments: &str, before: Option<&[u8]>) -> Result<Vec<u8>, String> {
-    let Editing { path, edits, .. } = given(arguments)?;
+    let EditArguments { path, edits, .. } = given(arguments)?;
     after(&path, before, &edits)
 }
 
 /// Reads the arguments of a call.
-fn given(arguments: &str) -> Result<Editing, String> {
-    let mut given = Given::parse(arguments, &["path", "edits", "confidence"])?;
+fn given(arguments: &str) -> Result<EditArguments, String> {
+    let mut given = CallArguments::parse(arguments, &["path", "edits", "confidence"])?;
     let path = given.path()?;
     let edits = given.objects("edits", EDITS, &["old", "new", "all"])?;
     let edits = edits.into_iter().map(|mut edit| {
         Ok(Edit { old: edit.needed("old")?, new: edit.needed("new")?, all: edit.flag("all")? })
     });
-    Ok(Editing { path, edits: edits.collect::<Result<_, String>>()?, confidence: given.confidence()? })
+    Ok(EditArguments { path, edits: edits.collect::<Result<_, String>>()?, confidence: given.confidence()? })
 }
 
 /// The content after all edits.
@@ -128,8 +128,8 @@ fn edited(path: &str, before: &str, edits: &[Edit]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Why an edit cannot be made.
-enum Why {
+/// The reason why an edit cannot be made.
+enum EditProblem {
     Same,
     EmptyOld,
     NotFound,
@@ -138,12 +138,12 @@ enum Why {
 }
 
 /// The text after one edit.
-fn one(text: &str, edit: &Edit) -> Result<String, Why> {
+fn one(text: &str, edit: &Edit) -> Result<String, EditProblem> {
     if edit.old == edit.new {
-        return Err(Why::Same);
+        return Err(EditProblem::Same);
     }
     if edit.old.is_empty() {
-        return if text.is_empty() { Ok(edit.new.clone()) } else { Err(Why::EmptyOld) };
+        return if text.is_empty() { Ok(edit.new.clone()) } else { Err(EditProblem::EmptyOld) };
     }
     let (mut old, mut new) = (Cow::Borrowed(&*edit.old), Cow::Borrowed(&*edit.new));
     let mut count = text.matches(&*old).count();
@@ -153,20 +153,20 @@ fn one(text: &str, edit: &Edit) -> Result<String, Why> {
         count = text.matches(&*old).count();
     }
     match count {
-        0 => return Err(Why::NotFound),
+        0 => return Err(EditProblem::NotFound),
         1 => {}
         _ if edit.all => {}
-        count => return Err(Why::NotUnique(count)),
+        count => return Err(EditProblem::NotUnique(count)),
     }
-    // Before it is made: every occurrence of a letter can be replaced by a book.
+    // Check the size beforehand: every occurrence of a letter can be replaced by a whole book.
     let size = (text.len() as u64).saturating_add((count as u64).saturating_mul(new.len() as u64));
     if size.saturating_sub((count * old.len()) as u64) > CHANGED_FILE {
-        return Err(Why::TooLarge);
+        return Err(EditProblem::TooLarge);
     }
     Ok(text.replace(&*old, &new))
 }
 
-/// What is known about an edit that cannot be made.
+/// The details of an edit that cannot be made.
 struct Fault<'e> {
     path: &'e str,
     before: &'e str,
@@ -176,17 +176,17 @@ struct Fault<'e> {
 }
 
 impl Fault<'_> {
-    fn words(&self, why: Why) -> String {
+    fn words(&self, why: EditProblem) -> String {
         let Self { path, text, edit, .. } = self;
         match why {
-            Why::Same => String::from("`old` and `new` are the same"),
-            Why::EmptyOld => format!(
+            EditProblem::Same => String::from("`old` and `new` are the same"),
+            EditProblem::EmptyOld => format!(
                 "`old` is empty, which only fits an empty file, and `{path}` has {}. Put the text before or after which to insert \
                  into `old`, and repeat it in `new`",
                 counted(text.lines().count(), "line")
             ),
-            Why::TooLarge => format!("`{path}` would have more than {} bytes", grouped(CHANGED_FILE)),
-            Why::NotUnique(count) => {
+            EditProblem::TooLarge => format!("`{path}` would have more than {} bytes", grouped(CHANGED_FILE)),
+            EditProblem::NotUnique(count) => {
                 let mut said = format!(
                     "`old` is found {} times in `{path}`. Add lines around the one you mean, or set `all` to true. It is found at",
                     grouped(count as u64)
@@ -209,7 +209,7 @@ impl Fault<'_> {
                 }
                 said
             }
-            Why::NotFound => {
+            EditProblem::NotFound => {
                 if !self.is_first && one(self.before, edit).is_ok() {
                     return format!(
                         "its `old` was in `{path}` before, but an earlier edit of this call changed that text. Edits apply in \

@@ -1,8 +1,8 @@
-//! Finds the places in a file that resemble a text which is not in it.
+//! Finds the places in a file that resemble a text which the file does not contain.
 //!
-//! Lines vote: each line of the text that is in the file too, apart from white space, votes for the place where the text would begin.
-//! If none is, the longest line of the text is compared with every line of the file by their trigrams. The cost grows with the size of
-//! the file and is bounded.
+//! Lines vote: each line of the text that also occurs in the file, apart from white space, votes for the place where the text would
+//! begin. If no line occurs, the longest line of the text is compared with every line of the file by trigrams. The cost grows with
+//! the size of the file and is bounded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,23 +10,23 @@ use crate::tools::work::{cut, grouped};
 
 /// The most bytes of a file that are compared.
 const COMPARED: usize = 4 * 1024 * 1024;
-/// The most lines of a text that vote, and the most places that one line votes for: `}` is everywhere.
+/// How many lines of a text vote, and for how many places one line votes: `}` occurs everywhere.
 const VOTERS: usize = 200;
 const VOTES: usize = 50;
-/// The most places that are shown, and the most lines of each.
+/// How many places are shown, and how many lines of each.
 const PLACES: usize = 3;
 const LINES: usize = 12;
-/// The most characters that are shown and compared of a line.
+/// How many characters of a line are shown and compared.
 const LINE: usize = 200;
-/// How much two lines must have in common to be alike.
+/// The share of trigrams, from 0 to 1, that two similar lines have in common.
 const ALIKE: f64 = 0.4;
 
-/// The places that resemble a text most, with line numbers, and why the text is not found there, if that is clear.
+/// The places that resemble a text most, with line numbers, and the reason why the text does not match there, if it is clear.
 pub(super) fn places(text: &str, old: &str) -> String {
     let end = (0..=COMPARED.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let lines: Vec<&str> = text[..end].lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
-    // An empty first or last line says nothing about the place.
+    // Empty first lines do not help to find the place.
     let skipped = wanted.iter().take_while(|line| line.trim().is_empty()).count();
     let wanted = &wanted[skipped..];
     let wanted =
@@ -64,7 +64,7 @@ pub(super) fn places(text: &str, old: &str) -> String {
     said
 }
 
-/// The lines where the best places begin, best first.
+/// The lines at which the best places begin, best first.
 fn best(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let mut at: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, line) in lines.iter().enumerate() {
@@ -77,7 +77,7 @@ fn best(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     for (place, line) in wanted.iter().enumerate().take(VOTERS) {
         let line = line.trim();
         for number in at.get(line).into_iter().flatten() {
-            // A long line says more than a brace, and one that is everywhere says little.
+            // A long line is better evidence than a brace, and a frequent line is poor evidence.
             let weight = (line.len().min(LINE) as f64).sqrt() / at[line].len() as f64;
             *votes.entry(number.saturating_sub(place)).or_default() += weight;
         }
@@ -112,7 +112,7 @@ fn best(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     starts
 }
 
-/// Every three letters that follow each other in a line, without white space at its ends and regardless of case.
+/// All triples of consecutive letters in a line, without white space at its ends and regardless of case.
 fn trigrams(line: &str) -> HashSet<[char; 3]> {
     let letters: Vec<char> = line.trim().chars().take(LINE).flat_map(char::to_lowercase).collect();
     match letters[..] {

@@ -1,4 +1,4 @@
-//! Edits, and what a model is told about those that cannot be made.
+//! Edits, and the errors that a model gets for edits that cannot be made.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn edits_apply_in_order() {
         ("ä\u{1f600}", vec![edit("\u{1f600}", "\0\u{7}")], "ä\0\u{7}"),
         ("aaa", vec![edit("aaa", "a")], "a"),
         ("\u{feff}first\n", vec![edit("first\n", "one\n")], "\u{feff}one\n"),
-        // The file's own line endings are found, and kept.
+        // The file's own line endings match and are kept.
         ("a\r\nb\r\nc\r\n", vec![edit("a\nb\n", "x\ny\nz\n")], "x\r\ny\r\nz\r\nc\r\n"),
         ("a\r\nb\r\n", vec![edit("a\r\nb", "x\ny")], "x\ny\r\n"),
         ("a\r\nb\r\n", vec![edit("a\nb", "x\r\ny")], "x\r\ny\r\n"),
@@ -64,7 +64,7 @@ fn an_edit_that_cannot_be_made_says_what_to_do() {
         ),
         (text, vec![edit("one", "eins"), edit("eins", "one")], "after all edits `f` is the same as before"),
         ("", vec![edit("a", "b")], "`f` is empty. Use an empty `old`"),
-        // What a model gets wrong most: white space, line numbers, a word.
+        // The most frequent mistakes of models: white space, line numbers, a word.
         (
             text,
             vec![edit("fn one() {\n  let x = 1;\n}", "x")],
@@ -131,7 +131,7 @@ fn files_are_planned_and_not_touched() {
     }
 }
 
-/// Doubling a text again and again ends at the limit, before the memory does.
+/// Doubling a text again and again ends at the size limit, before memory runs out.
 #[test]
 fn growth_is_bounded() {
     let edits: Vec<Edit> =
@@ -140,7 +140,7 @@ fn growth_is_bounded() {
     assert!(why.contains("more than 16,777,216 bytes"), "{why}");
 }
 
-/// Looking for similar places takes time in proportion to the file, whatever the text is.
+/// The search for similar places takes time in proportion to the file, whatever the text.
 #[test]
 fn looking_for_the_nearest_places_is_bounded() {
     let file = "}\n".repeat(500_000);

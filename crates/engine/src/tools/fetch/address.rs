@@ -1,22 +1,22 @@
-//! Which addresses are on the public internet.
+//! Decides which addresses are on the public internet.
 //!
-//! Addresses that stand for others are taken apart: IPv4 in IPv6, and the forms that a gateway translates (NAT64, 6to4).
+//! Addresses that contain others are unwrapped: IPv4 in IPv6, and the forms that a gateway translates (NAT64, 6to4).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IPv4 networks that are not public, each with the length of its prefix.
 const V4: &[(Ipv4Addr, u32)] = &[
-    // This network, "unspecified".
+    // "This network" and the unspecified address.
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     // Private.
     (Ipv4Addr::new(10, 0, 0, 0), 8),
-    // Between a provider and its customers (CGNAT); also the metadata of some clouds.
+    // Shared between a provider and its customers (CGNAT); some clouds also serve metadata here.
     (Ipv4Addr::new(100, 64, 0, 0), 10),
     // This machine.
     (Ipv4Addr::new(127, 0, 0, 0), 8),
-    // Link-local, and with it the metadata of most clouds.
+    // Link-local; most clouds serve metadata here.
     (Ipv4Addr::new(169, 254, 0, 0), 16),
-    // The host of a machine at Azure: a public number that never leaves the data centre.
+    // The virtual host at Azure: a public number that never leaves the data centre.
     (Ipv4Addr::new(168, 63, 129, 16), 32),
     // Private.
     (Ipv4Addr::new(172, 16, 0, 0), 12),
@@ -24,11 +24,11 @@ const V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(192, 0, 0, 0), 24),
     // Documentation.
     (Ipv4Addr::new(192, 0, 2, 0), 24),
-    // Relays of 6to4.
+    // Relay routers of 6to4.
     (Ipv4Addr::new(192, 88, 99, 0), 24),
     // Private.
     (Ipv4Addr::new(192, 168, 0, 0), 16),
-    // Measurements.
+    // Benchmarks of networks.
     (Ipv4Addr::new(198, 18, 0, 0), 15),
     // Documentation.
     (Ipv4Addr::new(198, 51, 100, 0), 24),
@@ -48,11 +48,11 @@ const V6: &[(Ipv6Addr, u32)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// The only part of IPv6 that is given out to the public.
+/// The only part of IPv6 that is assigned for public use.
 const GLOBAL: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-/// What NAT64 translates to IPv4.
+/// The prefix of addresses that NAT64 translates to IPv4.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
-/// What 6to4 wraps: the IPv4 address comes after the prefix.
+/// The prefix of 6to4; the IPv4 address follows it.
 const SIX_TO_FOUR: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16);
 
 /// Whether an address is on the public internet.

@@ -1,6 +1,6 @@
-//! Reduces HTML to readable text: without tags, scripts and styles, with a line for each block, and the targets of links.
+//! Reduces HTML to readable text: no tags, scripts and styles, a line for each block, and the targets of links.
 //!
-//! It is not a parser: it reads once from left to right, accepts anything, and takes time linear in the page.
+//! It is not a parser: it reads the page once from left to right, accepts any input, and takes linear time.
 
 use reqwest::Url;
 
@@ -59,7 +59,7 @@ const BLOCKS: &[&str] = &[
     "ul",
 ];
 
-/// Whether a text without a type begins like a page.
+/// Whether a text without a media type begins like a page.
 pub(super) fn looks_like(text: &str) -> bool {
     let start = text.trim_start().get(..14).unwrap_or_default().to_ascii_lowercase();
     start.starts_with("<!doctype html") || start.starts_with("<html")
@@ -78,7 +78,7 @@ pub(super) fn to_text(html: &str, page: &Url) -> String {
             continue;
         }
         let Some(tag) = Tag::read(rest) else {
-            // A sign that begins no tag is text.
+            // A `<` that begins no tag is text.
             out.text("<");
             rest = &rest[1..];
             continue;
@@ -123,7 +123,7 @@ pub(super) fn to_text(html: &str, page: &Url) -> String {
     out.finish()
 }
 
-/// Where a link leads, if that is another page of the web.
+/// The target of a link, if it is another page of the web.
 fn target(page: &Url, to: &str) -> Option<Url> {
     let to = page.join(to.trim()).ok()?;
     let elsewhere = to.scheme() != page.scheme()
@@ -133,7 +133,7 @@ fn target(page: &Url, to: &str) -> Option<Url> {
     (matches!(to.scheme(), "http" | "https") && elsewhere).then_some(to)
 }
 
-/// The rest after the closing tag of an element, whose content may contain anything.
+/// The rest after the closing tag of an element. Its content may be anything.
 fn after_closing<'r>(rest: &'r str, name: &str) -> &'r str {
     let mut from = 0;
     while let Some(at) = rest[from..].find("</") {
@@ -164,7 +164,7 @@ impl<'t> Tag<'t> {
         if !first.is_ascii_alphabetic() && first != '!' && first != '?' {
             return None;
         }
-        // A `>` inside of quotation marks does not end the tag.
+        // A `>` inside quotation marks does not end the tag.
         let mut quote = None;
         let end = text[begin..].char_indices().find(|(_, c)| match (quote, c) {
             (None, '>') => true,
@@ -180,7 +180,7 @@ impl<'t> Tag<'t> {
             }
             _ => false,
         });
-        // Without an end, quotation marks were text.
+        // If no end was found, the quotation marks were plain text.
         let end =
             end.map(|(at, _)| at).or_else(|| text[begin..].find('>')).map_or(text.len(), |at| begin + at);
         let whole = &text[begin..end];
@@ -217,13 +217,13 @@ impl<'t> Tag<'t> {
     }
 }
 
-/// The text as it grows.
+/// The text while it is built.
 #[derive(Default)]
 struct Out {
     text: String,
-    /// Whether white space was met, which becomes one space before the next word.
+    /// Whether white space came last; it becomes one space before the next word.
     space: bool,
-    /// Whether white space is kept.
+    /// Whether white space is kept, as in `pre`.
     verbatim: bool,
 }
 
@@ -242,7 +242,7 @@ impl Out {
         }
     }
 
-    /// Appends text after the white space that was met.
+    /// Appends text, after a space if white space came before it.
     fn raw(&mut self, text: &str) {
         if std::mem::take(&mut self.space) && !self.text.is_empty() && !self.text.ends_with(['\n', ' ']) {
             self.text.push(' ');
@@ -266,7 +266,7 @@ impl Out {
     }
 
     fn finish(self) -> String {
-        // Blocks without text leave empty lines and list marks behind.
+        // Remove the empty lines and list marks that blocks without text leave behind.
         let mut text = String::with_capacity(self.text.len());
         let mut empty = 0;
         for line in self.text.lines() {
@@ -283,7 +283,7 @@ impl Out {
     }
 }
 
-/// A text with its character references decoded. Rare names stay as they are.
+/// A text with its character references decoded. Unknown names stay unchanged.
 fn decoded(html: &str) -> String {
     const NAMES: &[(&str, &str)] = &[
         ("amp", "&"),
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// A page that is all beginnings takes no more than linear time.
+    /// A page full of unclosed constructs still takes only linear time.
     #[test]
     fn hostile_pages_are_read_once() {
         let page = Url::parse("https://example.com").unwrap();

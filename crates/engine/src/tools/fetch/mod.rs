@@ -1,8 +1,8 @@
 //! `fetch`: reads a page of the public web as text.
 //!
-//! What a model asks for may be written by strangers, so a request must never reach this machine or its network. Names are resolved
-//! here, every address is checked (`address.rs`), and connections are made to checked addresses only: the client has no other resolver
-//! and no proxy. Redirects are followed by hand, each checked like the first address. No cookies or keys are sent.
+//! A stranger's text may make a model ask for an address, so a request must never reach this machine or its network. Names are
+//! resolved here, every address is checked (`address.rs`), and connections go only to checked addresses: the client has no other
+//! resolver and no proxy. Redirects are followed by hand, each checked like the first address. No cookies or keys are sent.
 
 mod address;
 mod html;
@@ -24,19 +24,20 @@ use reqwest::{
 
 use self::address::is_public;
 use super::{
-    ChangeSubject, Plan, PlannedChange, Reach, RunningCall, Tool, ToolOutput, arguments::Given, work::grouped,
+    ChangeSubject, Plan, PlannedChange, Reach, RunningCall, Tool, ToolOutput, arguments::CallArguments,
+    work::grouped,
 };
 use crate::provider::{BoxFuture, http::install_tls};
 
-/// The longest that a call takes, with all redirects.
+/// The longest time of a call, including redirects.
 const TIME: Duration = Duration::from_secs(30);
 /// The most redirects that are followed.
 const REDIRECTS: usize = 5;
-/// The most bytes that are received. Pages are smaller; a download is not what this is for.
+/// The most bytes that are received. Pages are smaller, and this is no tool for downloads.
 const RECEIVED: usize = 4 * 1024 * 1024;
-/// The most bytes of text that are shown, about twenty thousand words.
+/// The most bytes of text in a result, about twenty thousand words.
 const SHOWN: usize = 128 * 1024;
-/// The most bytes of an answer that reports an error.
+/// The most bytes of an error page in a result.
 const ERROR_SHOWN: usize = 2 * 1024;
 /// The most bytes of an address.
 const ADDRESS: usize = 8 * 1024;
@@ -63,7 +64,7 @@ impl Default for Fetch {
     fn default() -> Self {
         let lookup: Lookup = Arc::new(|name| {
             Box::pin(async move {
-                // The port is not part of the question.
+                // The port does not matter for resolving.
                 let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
                 Ok(found.map(|address| address.ip()).collect())
             })
@@ -87,7 +88,7 @@ struct Resolver {
     allowed: Allowed,
 }
 
-/// A name has an address that is not allowed.
+/// The error for a name with an address that is not allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("{name} has the address {address}")]
 struct NotAllowed {
@@ -101,7 +102,7 @@ impl Resolve for Resolver {
         Box::pin(async move {
             let name = name.as_str().to_owned();
             let found = (resolver.lookup)(name.clone()).await?;
-            // One bad address is enough: a name that has both kinds is made to get through.
+            // One forbidden address is enough: a name with both kinds is an attempt to get through.
             if let Some(address) = found.iter().find(|address| !(resolver.allowed)(**address)) {
                 return Err(Box::new(NotAllowed { name, address: *address }) as _);
             }
@@ -129,9 +130,9 @@ impl Fetch {
                     .redirect(reqwest::redirect::Policy::none())
                     .retry(reqwest::retry::never())
                     .referer(false)
-                    // A proxy would resolve names itself.
+                    // A proxy would resolve names by itself.
                     .no_proxy()
-                    // A connection that is kept would outlive the check of its address.
+                    // A connection that is kept open would outlive the check of its address.
                     .pool_max_idle_per_host(0)
                     .connect_timeout(Duration::from_secs(10))
             };
@@ -141,7 +142,7 @@ impl Fetch {
         built.as_ref().map_err(|why| Refusal::Other(why.clone()))
     }
 
-    /// Whether a page may be asked for, before a name in its address is resolved.
+    /// Checks whether a page may be requested, before a name in its address is resolved.
     fn check(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::Other(format!(
@@ -155,8 +156,8 @@ impl Fetch {
             )));
         }
         let host = url.host_str().unwrap_or_default();
-        // The client connects to a number without resolving it, so it is checked here. The parser has turned every spelling of an
-        // IPv4 address (decimal, octal, hexadecimal, shortened) into the usual one.
+        // The client connects to a numeric address without resolving it, so it is checked here. The parser has already turned every
+        // spelling of an IPv4 address (decimal, octal, hexadecimal, shortened) into the usual one.
         let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let allowed = match number {
             Ok(address) => (self.resolver.allowed)(address),
@@ -209,7 +210,7 @@ impl Fetch {
     }
 }
 
-/// What a server answered.
+/// A server's answer.
 enum Answer {
     Text(String),
     Moved(Url),
@@ -300,13 +301,13 @@ impl Page {
     }
 }
 
-/// The beginning of a text, of at most this many bytes, and whether there is more.
+/// The first bytes of a text, at most `most`, and whether there is more.
 fn beginning(text: &str, most: usize) -> (&str, bool) {
     let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     (&text[..end], end < text.len())
 }
 
-/// Foreign text for an error, of one line.
+/// Foreign text on one line, for an error.
 fn brief(text: &str) -> String {
     text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -363,9 +364,9 @@ fn words(url: &Url, why: Refusal) -> String {
     }
 }
 
-/// The address of a call.
+/// The address in the arguments of a call.
 fn given(arguments: &str) -> Result<String, String> {
-    let url = Given::parse(arguments, &["url"])?.short("url", ADDRESS)?;
+    let url = CallArguments::parse(arguments, &["url"])?.short("url", ADDRESS)?;
     url.ok_or_else(|| String::from("`url` is missing: it must be an address such as \"https://example.com\""))
 }
 
@@ -381,7 +382,7 @@ impl Tool for Fetch {
         let planned = given(arguments).map_err(ToolOutput::error).map(|url| {
             Plan::Changes(PlannedChange {
                 subject: ChangeSubject::Url(url.clone()),
-                // Only a setting offers this tool at all, and it reaches public addresses only.
+                // This tool is only offered if a setting allows it, and it reaches only public addresses.
                 reach: Reach::Confined,
                 ..PlannedChange::new(format!("fetch {url}"))
             })

@@ -1,4 +1,4 @@
-//! `fetch` against servers on this machine, which a test allows, and against everything that production refuses.
+//! `fetch` with servers on this machine, which a test allows, and with every address that production refuses.
 
 use std::{net::Ipv4Addr, sync::Mutex};
 
@@ -23,7 +23,7 @@ fn moved(to: &str) -> Answer {
     Answer::bare(302, b"").with("location", to)
 }
 
-/// Names resolve to this machine, and it is allowed, except 127.0.0.2, which stands for what is not.
+/// Names resolve to this machine. All its addresses are allowed except 127.0.0.2, which plays a forbidden one.
 fn local() -> Fetch {
     let lookup: Lookup = Arc::new(|name| {
         Box::pin(async move {
@@ -113,7 +113,7 @@ fn redirects_are_followed_and_checked() {
     let server =
         Server::new(vec![moved("/two"), moved("http://other.test:PORT/three"), ok("text/plain", "there")]);
     let url = format!("http://page.test:{}/one", port(&server));
-    // The port is known only now.
+    // The port becomes known only here.
     let said = error(&local(), &url);
     assert!(said.contains("a redirect to `http://other.test:PORT/three`, which is not an address"), "{said}");
 
@@ -146,7 +146,7 @@ fn redirects_are_followed_and_checked() {
     }
 }
 
-/// A name whose address changes between a check and the connection has no effect: it is resolved once, for the connection.
+/// A name whose address changes between a check and the connection has no effect: it is resolved only once, for the connection.
 #[test]
 fn a_name_that_changes_its_address_leads_nowhere() {
     let server = Server::new(vec![ok("text/plain", "secret")]);
@@ -157,7 +157,7 @@ fn a_name_that_changes_its_address_leads_nowhere() {
         Box::pin(async move {
             let mut count = counted.lock().unwrap();
             *count += 1;
-            // Public at first, then this machine. The first address is for documentation and answers nobody.
+            // First a public address, then this machine. The first one is reserved for documentation, so no server answers there.
             Ok(vec![if *count == 1 {
                 Ipv4Addr::new(192, 0, 2, 1).into()
             } else {
@@ -168,7 +168,7 @@ fn a_name_that_changes_its_address_leads_nowhere() {
     let fetch = Fetch::with(lookup, Arc::new(|address| !address.is_loopback()));
     let url = format!("http://rebinding.test:{}/", port(&server));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // The first attempt goes to an address that nobody has, and is given up as soon as the name was resolved.
+    // The first attempt goes to an address without a server; it is dropped as soon as the name was resolved.
     runtime.block_on(async {
         let mut first = std::pin::pin!(fetch.fetch(&url));
         std::future::poll_fn(|context| {
@@ -187,7 +187,7 @@ fn a_name_that_changes_its_address_leads_nowhere() {
     assert!(server.asked().is_empty());
 }
 
-/// The tool as it ships, against a server that is really there: every spelling of this machine is refused before a connection.
+/// The tool as it ships, with a real server: every spelling of this machine's address is refused before a connection.
 #[test]
 fn production_never_reaches_this_machine_or_its_network() {
     let server = Server::new(vec![ok("text/plain", "secret")]);
@@ -234,7 +234,7 @@ fn production_never_reaches_this_machine_or_its_network() {
         assert!(!said.contains("secret"), "{host}");
     }
     assert!(server.asked().is_empty());
-    // A name that the system's own resolver leads here, as `/etc/hosts` may do with any name.
+    // A name that the system's own resolver maps to this machine, as `/etc/hosts` can do with any name.
     let lookup: Lookup = Arc::new(|_| Box::pin(async { Ok(vec![Ipv4Addr::LOCALHOST.into()]) }));
     let said = error(&Fetch::with(lookup, Arc::new(is_public)), &format!("http://innocent.example:{port}/"));
     assert!(said.contains("innocent.example has the address 127.0.0.1"), "{said}");

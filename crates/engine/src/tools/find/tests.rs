@@ -1,14 +1,14 @@
-//! Which files `find` finds, and which it never shows.
+//! The files that `find` finds, and those that it never shows.
 
 use std::{fs, path::Path};
 
 use super::*;
 
 pub(in super::super) fn find(tool: &Find, arguments: &str) -> Result<String, String> {
-    tool.find(arguments, &Until::never())
+    tool.find(arguments, &WorkLimit::never())
 }
 
-/// Files with these paths, each with its path as its content.
+/// Files with these paths, each with its own path as content.
 pub(in super::super) fn files(paths: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for path in paths {
@@ -45,9 +45,9 @@ fn globs_find_names_and_paths() {
         (r#"{"pattern":"deep/*","path":"src"}"#, "src/deep/c.rs\nsrc/deep/d.txt"),
         (r#"{"pattern":"d*"}"#, "src/deep/\nsrc/deep/d.txt"),
         (r#"{"pattern":"*.yml"}"#, ".github/x.yml"),
-        // A folder that is ignored is searched if it is asked for.
+        // An ignored folder is searched if the call names it.
         (r#"{"pattern":"*.rs","path":"target"}"#, "target/e.rs"),
-        // The rules of the folders above apply.
+        // The ignore rules of the folders above apply.
         (r#"{"pattern":"*.rs","path":"src/gen"}"#, "src/gen/keep.rs"),
         (r#"{"pattern":"[a-b].rs"}"#, "a.rs\nsrc/b.rs"),
         (r#"{"pattern":"nothing"}"#, "[nothing found; files that .gitignore names are not searched]"),
@@ -71,7 +71,7 @@ fn globs_find_names_and_paths() {
     assert!(find(&tool, &long).unwrap_err().contains("at most 1000"));
 }
 
-/// Links are names, and the walk never goes through one.
+/// Links are listed as names, and the walk never follows one.
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
@@ -102,11 +102,11 @@ fn many_are_found_in_part_and_the_others_counted() {
     assert_eq!(lines[SHOWN], "[and 1,234 more: make the pattern narrower, or search a smaller folder]");
 }
 
-/// A search that nobody waits for stops, and one whose time is over says so.
+/// A cancelled search stops, and one that runs out of time reports it.
 #[test]
 fn a_search_ends_when_it_is_told_to() {
     let folder = files(&["a", "b/c"]);
-    let over = Until::never().within(std::time::Duration::ZERO);
+    let over = WorkLimit::never().within(std::time::Duration::ZERO);
     let workspace = Workspace::new(folder.path());
     let mut met = 0;
     let ended = workspace.walk("", &over, &mut |_, _| met += 1).unwrap();
@@ -114,7 +114,7 @@ fn a_search_ends_when_it_is_told_to() {
     assert!(ended.note().unwrap().contains("the search is incomplete"));
 }
 
-/// A folder that is deeper than the walk goes is said to be left out.
+/// A folder below the depth limit is reported as left out.
 #[test]
 fn depth_is_bounded() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Which lines `grep` shows.
+//! The lines that `grep` shows.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::tools::find::tests::files;
 
 pub(in super::super) fn grep(tool: &Grep, arguments: &str) -> Result<String, String> {
-    tool.grep(arguments, &Until::never())
+    tool.grep(arguments, &WorkLimit::never())
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn results_are_bounded_and_the_rest_is_counted() {
     let shown = grep(&tool, r#"{"pattern":"x"}"#).unwrap();
     assert!(shown.contains("\n500:x\n[and 4 more matching lines in 2 files: make"), "{shown}");
     assert!(!shown.contains("501:"));
-    // By size.
+    // Cut by size.
     fs::write(folder.path().join("a"), format!("x{}\n", "y".repeat(300)).repeat(400)).unwrap();
     let shown = grep(&tool, r#"{"pattern":"x","path":"a"}"#).unwrap();
     assert!(
@@ -77,7 +77,7 @@ fn results_are_bounded_and_the_rest_is_counted() {
     );
 }
 
-/// Of a long line, the part with the match is shown.
+/// A long line is cut to the part with the match.
 #[test]
 fn long_lines_are_cut_around_the_match() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +91,7 @@ fn long_lines_are_cut_around_the_match() {
     );
 }
 
-/// A line that does not fit into memory fails one file, not the search.
+/// A line that does not fit into memory makes its file fail, not the search.
 #[test]
 fn a_line_without_end_fails_one_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,12 +101,12 @@ fn a_line_without_end_fails_one_file() {
     assert_eq!(shown, "fine\n1:needle\n[1 folders or files could not be searched]");
 }
 
-/// A search that is over reads no further.
+/// Reading stops once the search must end.
 #[test]
 fn reading_ends_when_the_search_is_over() {
     let folder = files(&["a"]);
     let file = fs::File::open(folder.path().join("a")).unwrap();
-    let until = Until::never().within(std::time::Duration::ZERO);
+    let until = WorkLimit::never().within(std::time::Duration::ZERO);
     assert!(Reader { file, until: &until }.read(&mut [0; 8]).is_err());
 }
 

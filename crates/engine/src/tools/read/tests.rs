@@ -1,4 +1,4 @@
-//! What `read_file` shows, and what it does not.
+//! The text that `read_file` shows, and the files that it refuses.
 
 use std::fs;
 
@@ -6,9 +6,9 @@ use super::*;
 use crate::tools::ListDir;
 use crate::tools::RunningCall;
 
-/// Reads with these arguments.
+/// Runs the tool with these arguments.
 fn read(tool: &ReadFile, arguments: &str) -> Result<String, String> {
-    tool.read(arguments, &Until::never()).map(|output| {
+    tool.read(arguments, &WorkLimit::never()).map(|output| {
         assert!(output.media.is_empty() && !output.is_error);
         output.text
     })
@@ -73,7 +73,7 @@ fn lines_are_shown_exactly_with_a_note_about_the_rest() {
     }
 }
 
-/// Following the notes gives every line once.
+/// Following the notes yields every line once.
 #[test]
 fn a_long_file_is_read_in_pieces_and_no_line_is_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn binary_files_are_named() {
         let said = read(&tool, &path("f")).unwrap_err();
         assert!(said.contains(why), "{said}");
     }
-    // A NUL that comes late.
+    // A NUL far from the beginning.
     fs::write(folder.path().join("f"), [&b"x\n".repeat(10_000)[..], b"\0"].concat()).unwrap();
     assert!(read(&tool, r#"{"path":"f","from":9999}"#).unwrap_err().contains("binary data"));
 }
@@ -122,7 +122,7 @@ fn images_come_as_images() {
         ("named-wrongly.png", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
     ] {
         fs::write(folder.path().join(name), bytes).unwrap();
-        let output = tool.read(&path(name), &Until::never()).unwrap();
+        let output = tool.read(&path(name), &WorkLimit::never()).unwrap();
         assert_eq!(output.text, format!("[`{name}`: {media_type}, {} bytes]", bytes.len()));
         let BlockKind::Image(media) = &output.media[0].kind else { panic!("{output:?}") };
         assert_eq!(media.media_type.as_deref(), Some(media_type));
@@ -131,7 +131,7 @@ fn images_come_as_images() {
     let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
     large.resize(IMAGE as usize + 1, 7);
     fs::write(folder.path().join("large.png"), large).unwrap();
-    let why = tool.read(&path("large.png"), &Until::never()).unwrap_err();
+    let why = tool.read(&path("large.png"), &WorkLimit::never()).unwrap_err();
     assert!(why.contains("3,750,001 bytes; providers take at most 3,750,000"), "{why}");
 }
 
@@ -151,7 +151,7 @@ fn files_in_the_folder_are_read_and_no_others() {
     }
 }
 
-/// A workspace at the root of the system shows the kernel's files to nobody: they contain the environment.
+/// If the root of the system is the workspace, the kernel's files stay hidden: they contain the environment.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_environment_of_the_process_is_not_read() {
@@ -162,7 +162,7 @@ fn the_environment_of_the_process_is_not_read() {
     }
 }
 
-/// No tool reads a file with keys, whatever its name, nor anything that only looks like a file.
+/// No tool reads a file with keys under any name, nor special files.
 #[test]
 fn what_holds_keys_is_hidden() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ fn what_holds_keys_is_hidden() {
     assert_eq!(read(&tool, &path("other")).unwrap(), "fine");
 }
 
-/// Other conversations are no business of a model that works in the folder of a store, or beside hard links to one.
+/// A model that works in the folder of a store, or next to hard links into one, cannot read other conversations.
 #[cfg(unix)]
 #[test]
 fn the_files_of_a_store_are_hidden() {
@@ -226,7 +226,7 @@ fn the_files_of_a_store_are_hidden() {
         assert!(found >= 3, "{kind}: {found} files");
         fs::write(folder.path().join("store/notes"), "mine").unwrap();
         assert_eq!(read(&tool, &path("store/notes")).unwrap(), "mine");
-        // Nor may a tool make what the store would take for its own.
+        // Nor may a tool create a file that the store would take for its own.
         let new = match kind {
             "sqlite" => {
                 ["store/r.db-wal2", "store/r.db-journal", "store/r.db.drafts/x", "store/r.db.backup-9"]
@@ -243,7 +243,7 @@ fn the_files_of_a_store_are_hidden() {
             assert!(matches!(why, Err(crate::tools::PathRefused::Hidden)), "{kind} {new}: {why:?}");
         }
         assert_eq!(workspace.current("store/notes.txt").unwrap(), None);
-        // Searching shows nothing of it either, even what was written after the search began.
+        // Searching shows nothing of it either, even if it was written after the search began.
         for arguments in [r#"{"pattern":"secret"}"#, r#"{"pattern":"(?-u).","path":"work"}"#] {
             let grep = crate::tools::Grep::of(workspace.clone());
             let output = crate::tools::grep::tests::grep(&grep, arguments).unwrap();
@@ -255,13 +255,13 @@ fn the_files_of_a_store_are_hidden() {
     }
 }
 
-/// A disk that does not answer holds no turn up: the work is done on another thread.
+/// A disk that does not answer does not block a turn: the work runs on another thread.
 #[test]
 fn looking_is_done_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a"), "x").unwrap();
     let (read, list) = (ReadFile::new(folder.path()), ListDir::new(folder.path()));
-    // The only thread for such work has something else to do.
+    // The only thread for such work is busy.
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let (live, stop) = (crate::tools::Live::default(), crate::turn::Stop::new());

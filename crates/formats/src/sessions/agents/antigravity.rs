@@ -31,7 +31,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         conversation.get("messages").filter(|list| list.kind() == ValueKind::Array).ok_or_else(nothing)?;
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings.extend(replaced_bytes(input));
-    let mut reader = MessageReader::new(Style::OpenAi, None);
+    let mut reader = MessageReader::new(Style::ToolCalls, None);
     let mut count = 0;
     for (index, item) in list.items().enumerate() {
         let place = SourcePlace { index, offset: item.start(), line: None };

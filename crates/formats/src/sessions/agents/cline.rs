@@ -162,7 +162,7 @@ fn read(
     let items: Vec<Value<'_>> = list.items().collect();
     let fates = fates(&items, task.and_then(|task| task.left_out));
     let mut history =
-        History { format, builder, reader: MessageReader::new(Style::Anthropic, None), model: None };
+        History { format, builder, reader: MessageReader::new(Style::Blocks, None), model: None };
     // What a summary stands for is before it on the path.
     let summary =
         items.iter().zip(&fates).position(|(item, fate)| is_true(*item, "isSummary") && *fate == Fate::Sent);

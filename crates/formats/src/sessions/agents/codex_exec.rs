@@ -1,6 +1,6 @@
-//! The output of `codex exec --json`: one event a line, `thread.started`, `turn.…`, and `item.…` with what the model did.
+//! The output of `codex exec --json`: one event per line, `thread.started`, `turn.…`, and `item.…` with what the model did.
 //!
-//! It holds less than a rollout: not what a person said, and of a command what was printed and nothing else.
+//! It holds less than a rollout: not what a person said, and of a command, only its output.
 
 use rejoin_record::{Arguments, CallId, Origin, ToolCall, json::Object};
 
@@ -35,7 +35,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
     }
-    // What began and did not end was called and never answered.
+    // An item that began but did not end is a call without a result.
     for id in events.begun.in_order() {
         let Some((place, text)) = events.begun.remove(&id) else { continue };
         let doc = rejoin_record::json::Doc::of(&text);

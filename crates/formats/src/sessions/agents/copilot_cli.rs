@@ -1,4 +1,4 @@
-//! GitHub Copilot CLI: `session-state/<session>/events.jsonl`, one event a line, `{type, data, id, parentId, timestamp}`.
+//! GitHub Copilot CLI: `session-state/<session>/events.jsonl`, one event per line, `{type, data, id, parentId, timestamp}`.
 //!
 //! The events are read in the order of the file. Those of a sub-agent name the call that it runs for, and no other model sees them.
 //! A compaction puts its summary in the place of everything before it; a rewind takes events away.
@@ -190,7 +190,7 @@ impl LineReader for Events {
         };
         if let Some(id) = text_of(root, "id") {
             let line_text = self.lines.entry(id.to_string()).or_insert_with(|| Arc::clone(&line.text));
-            // The text of an event is shared with its first line, so this is a line that says the same once more.
+            // The text of an event is shared with its first line, so this line repeats it.
             if !Arc::ptr_eq(line_text, &line.text) && *line_text == line.text {
                 self.builder.findings.push(lines::doubled(line.place, Action::SetAside, &id));
                 return self.builder.aside(line.place, Aside::Raw(raw()));

@@ -4,7 +4,10 @@
 //! It holds less than the history: calls as they were shown, no ids, and results only where the text of a request is included. A
 //! request answers the call before it. A finding says that something is missing.
 
+use std::collections::HashSet;
+
 use rejoin_record::{Arguments, CallId, ToolCall, json::Object};
+use rejoin_view::{Fate, KnownCall};
 
 use super::cline::{CLINE, ROO};
 use crate::sessions::{building, prelude::*};
@@ -95,7 +98,21 @@ pub(super) fn read(
     builder.findings.push(finding.because(
         "a display log holds calls and results only as they were shown; the history of the task holds them all",
     ));
-    Ok(vec![builder.finish(&input.name, id, Context::of_model(Dialect::Anthropic, None))])
+    let mut session = builder.finish(&input.name, id, Context::of_model(Dialect::Anthropic, None));
+    session.known = not_shown(&session.messages);
+    Ok(vec![session])
+}
+
+/// The calls whose results were not shown. That says nothing about the history, which the requests were made of, so these calls are
+/// closed: nothing of them needs repair.
+fn not_shown(messages: &[Arc<Message>]) -> Vec<KnownCall> {
+    let results = messages.iter().flat_map(|message| message.tool_results());
+    let shown: HashSet<&CallId> = results.filter_map(|result| result.call_id.as_ref()).collect();
+    let blocks = messages.iter().enumerate().flat_map(|(index, message)| {
+        message.blocks.iter().enumerate().map(move |(block, own)| (index, block, own))
+    });
+    let calls = blocks.filter(|(.., own)| own.as_call().is_some_and(|call| !shown.contains(&call.id)));
+    calls.map(|(message, block, _)| KnownCall { message, block, fate: Fate::ClosedInterrupted }).collect()
 }
 
 struct Screen {

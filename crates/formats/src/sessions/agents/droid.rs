@@ -43,30 +43,30 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let order = Order::of(&entries);
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
-    let mut telling = Telling { builder, model: None, session: None };
+    let mut reader = SessionReader { builder, model: None, session: None };
     let mut visible = vec![false; entries.all.len()];
     order.visible.iter().for_each(|index| visible[*index] = true);
     let mut others = (0..entries.all.len()).filter(|index| !visible[*index]).peekable();
     // A compaction hides what was before it.
     if let Some(compaction) = order.compaction {
         while let Some(index) = others.next_if(|index| *index < compaction) {
-            telling.tell(&entries.all[index], true);
+            reader.tell(&entries.all[index], true);
         }
         let place = entries.all[compaction].place;
-        telling.builder.aside(place, Aside::Compacted { summary: Text::new("") });
+        reader.builder.aside(place, Aside::Compacted { summary: Text::new("") });
     }
     for &index in &order.visible {
         while let Some(other) = others.next_if(|other| *other < index) {
-            telling.tell(&entries.all[other], true);
+            reader.tell(&entries.all[other], true);
         }
-        telling.tell(&entries.all[index], false);
+        reader.tell(&entries.all[index], false);
     }
-    others.for_each(|index| telling.tell(&entries.all[index], true));
+    others.for_each(|index| reader.tell(&entries.all[index], true));
     if !order.known {
         return Err(ReadError::NoConversation("no line of it is a message"));
     }
-    let context = Context::of_model(Dialect::Anthropic, telling.model.as_deref());
-    Ok(vec![telling.builder.finish(stream.name, telling.session.as_deref(), context)])
+    let context = Context::of_model(Dialect::Anthropic, reader.model.as_deref());
+    Ok(vec![reader.builder.finish(stream.name, reader.session.as_deref(), context)])
 }
 
 /// The lines that a model sees, in the order in which it sees them.
@@ -135,13 +135,13 @@ fn role_and_blocks(root: Value<'_>, entry: &Entry) -> Option<(Role, Vec<Block>)>
     })
 }
 
-struct Telling {
+struct SessionReader {
     builder: SessionBuilder,
     model: Option<Text>,
     session: Option<String>,
 }
 
-impl Telling {
+impl SessionReader {
     /// Adds what a line says, or sets it aside.
     fn tell(&mut self, entry: &Entry, hidden: bool) {
         let text = || Text::new(Arc::clone(&entry.text));

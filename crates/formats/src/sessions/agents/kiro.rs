@@ -53,14 +53,14 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let whole =
         |root: &Value<'_>| root.holds("history", ValueKind::Array) && (error.is_none() || root.is_cut());
     let Some(root) = doc.root().filter(whole) else { return lines::of_text(input, read_stream) };
-    let mut telling = Telling::new();
-    telling.builder.findings.extend(replaced_bytes(input));
+    let mut reader = SessionReader::new();
+    reader.builder.findings.extend(replaced_bytes(input));
     // A compaction leaves a summary in the place of the first turns.
     let summary = root.given("latest_summary").map(|given| given.items().next().unwrap_or(given));
     if let Some(text) = summary.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
         let place = SourcePlace { index: 0, offset: root.start(), line: None };
-        telling.known = true;
-        telling.builder.say(Message::user(&*text), place, Detail::default());
+        reader.known = true;
+        reader.builder.say(Message::user(&*text), place, Detail::default());
     }
     let mut index = 0;
     let list = root.get("history");
@@ -70,30 +70,30 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         let rest = |value: Value<'_>| Aside::Raw(Text::new(&input.text[value.start()..]));
         let Some((user, answer)) = turn(item).filter(|(user, _)| !user.is_cut()) else {
             let aside = if item.is_cut() { rest(item) } else { Aside::Unknown(Text::new(item.raw())) };
-            telling.builder.aside(place(item, index), aside);
+            reader.builder.aside(place(item, index), aside);
             index += 1;
             continue;
         };
-        telling.side(user, asked(user), place(user, index));
+        reader.side(user, asked(user), place(user, index));
         index += 1;
         if let Some(answer) = answer {
             match answer.is_cut() {
-                true => telling.builder.aside(place(answer, index), rest(answer)),
-                false => telling.side(answer, answered(answer), place(answer, index)),
+                true => reader.builder.aside(place(answer, index), rest(answer)),
+                false => reader.side(answer, answered(answer), place(answer, index)),
             }
             index += 1;
         }
         if item.is_cut() {
             let end = answer.unwrap_or(user).end();
             let what = Aside::Raw(Text::new(input.text.get(end..).unwrap_or_default()));
-            telling.builder.aside(place(item, index), what);
+            reader.builder.aside(place(item, index), what);
             index += 1;
         }
         let metadata = item.given("request_metadata").or_else(|| item.items().nth(2));
         let metadata = metadata.filter(|metadata| !metadata.is_cut());
         if let Some(metadata) = metadata {
-            telling.model = text_of(metadata, "model_id").or(telling.model.take());
-            telling.builder.aside(place(metadata, index), Aside::Raw(Text::new(metadata.raw())));
+            reader.model = text_of(metadata, "model_id").or(reader.model.take());
+            reader.builder.aside(place(metadata, index), Aside::Raw(Text::new(metadata.raw())));
             index += 1;
         }
         // Whatever else a turn has is not understood, but kept.
@@ -101,26 +101,26 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
         let all = item.fields().map(|(_, value)| value).chain(item.items());
         let others = all.filter(|value| !value.is_cut() && !known.contains(&Some(value.start())));
         for value in others.filter(|value| !value.is_null()) {
-            telling.builder.aside(place(value, index), Aside::Unknown(Text::new(value.raw())));
+            reader.builder.aside(place(value, index), Aside::Unknown(Text::new(value.raw())));
             index += 1;
         }
     }
     let place = SourcePlace { index, offset: root.start(), line: None };
     if let Some(text) = list.and_then(|list| around(input, list)) {
-        telling.builder.aside(place, Aside::Raw(text));
+        reader.builder.aside(place, Aside::Raw(text));
     }
-    telling.builder.findings.extend(error.map(|error| unreadable_rest(input, error, index)));
-    telling.finish(&input.name, text_of(root, "conversation_id").as_deref())
+    reader.builder.findings.extend(error.map(|error| unreadable_rest(input, error, index)));
+    reader.finish(&input.name, text_of(root, "conversation_id").as_deref())
 }
 
 /// Reads the lines of a session.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut telling = Telling::new();
-    lines::read(&mut stream, &mut telling)?;
-    telling.finish(stream.name, None)
+    let mut reader = SessionReader::new();
+    lines::read(&mut stream, &mut reader)?;
+    reader.finish(stream.name, None)
 }
 
-struct Telling {
+struct SessionReader {
     builder: SessionBuilder,
     model: Option<Text>,
     known: bool,
@@ -129,7 +129,7 @@ struct Telling {
 /// Who says what.
 type RoleAndBlocks = Option<(Role, Vec<Block>)>;
 
-impl Telling {
+impl SessionReader {
     fn new() -> Self {
         Self { builder: SessionBuilder::new(FORMAT), model: None, known: false }
     }
@@ -245,7 +245,7 @@ fn block(own: Value<'_>, text: &Arc<str>) -> Block {
     read().unwrap_or_else(|| Block::opaque(&*kind, raw(), false))
 }
 
-impl LineReader for Telling {
+impl LineReader for SessionReader {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let raw = || Text::new(Arc::clone(&line.text));
         let data = root.given("data");

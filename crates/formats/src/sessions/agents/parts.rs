@@ -8,7 +8,7 @@ use crate::{
     input::{Input, Stream},
     messages::{
         Style,
-        blocks::{BlockReader, Under},
+        blocks::{BlockPlace, BlockReader},
     },
     session::{ReadError, Session},
     sessions::sample::Sample,
@@ -16,8 +16,8 @@ use crate::{
 
 /// The blocks of a content in Anthropic's form, which many agents use. Places count from `base`.
 pub(super) fn blocks(role: &Role, content: Option<Value<'_>>, buffer: &Arc<str>, base: usize) -> Vec<Block> {
-    let reader = BlockReader { style: Style::Anthropic, buffer, base, model: None };
-    let mut blocks = reader.content(content, Under::Role(role)).blocks;
+    let reader = BlockReader { style: Style::Blocks, buffer, base, model: None };
+    let mut blocks = reader.content(content, BlockPlace::Role(role)).blocks;
     blocks.iter_mut().for_each(|block| block.span = None);
     blocks
 }

@@ -1,6 +1,6 @@
 //! `agent-framework`: messages of Microsoft's Agent Framework, `{"role":…,"contents":[…]}`.
 
-use super::{Chat, Spoken};
+use super::{Chat, ChatMessage};
 use crate::sessions::prelude::*;
 
 const FORMAT: &str = "agent-framework";
@@ -14,7 +14,7 @@ pub(crate) const AGENT_FRAMEWORK: Chat = Chat {
     known: &[Known::fields("additional_properties contents.additional_properties contents.annotations")],
 };
 
-fn read(message: Value<'_>) -> Spoken {
+fn read(message: Value<'_>) -> ChatMessage {
     let role = message.get("role").and_then(|role| role.get("value").unwrap_or(role).as_str());
     let contents = message.get("contents").into_iter().flat_map(Value::items);
     let blocks = contents.filter_map(|content| {
@@ -38,8 +38,8 @@ fn read(message: Value<'_>) -> Spoken {
     });
     let blocks = blocks.collect();
     let id = text_of(message, "message_id");
-    Spoken {
+    ChatMessage {
         detail: Detail { id, ..Detail::default() },
-        ..Spoken::new(roles::named(&role.unwrap_or_default()), blocks)
+        ..ChatMessage::new(roles::named(&role.unwrap_or_default()), blocks)
     }
 }

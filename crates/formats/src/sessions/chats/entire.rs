@@ -1,6 +1,6 @@
 //! `entire`: compact transcripts of Entire, one message per line. A call holds its result.
 
-use super::{Chat, Spoken};
+use super::{Chat, ChatMessage};
 use crate::sessions::prelude::*;
 
 const FORMAT: &str = "entire";
@@ -16,7 +16,7 @@ pub(crate) const ENTIRE: Chat = Chat {
     known: &[Known::fields("content.result.file content.result.matchCount")],
 };
 
-fn read(message: Value<'_>) -> Spoken {
+fn read(message: Value<'_>) -> ChatMessage {
     let (mut blocks, mut results) = (Vec::new(), Vec::new());
     let content = message.get("content");
     let plain =
@@ -49,5 +49,5 @@ fn read(message: Value<'_>) -> Spoken {
     }
     let detail =
         Detail { id: text_of(message, "id"), time: message.given("ts").map(time_of), pieces: Vec::new() };
-    Spoken { role: roles::named(&message.word("type")), blocks, results, detail }
+    ChatMessage { role: roles::named(&message.word("type")), blocks, results, detail }
 }

@@ -1,7 +1,7 @@
 //! `langchain`: messages of LangChain, as `messages_to_dict` writes them, `{"type":"human","data":{…}}`, or as `dumps` does,
 //! `{"lc":1,"id":[…,"HumanMessage"],"kwargs":{…}}`.
 
-use super::{Chat, Spoken};
+use super::{Chat, ChatMessage};
 use crate::sessions::prelude::*;
 
 const FORMAT: &str = "langchain";
@@ -36,8 +36,8 @@ fn parts_of(message: Value<'_>) -> Option<(Role, Value<'_>)> {
     (data.kind() == ValueKind::Object && data.get("content").is_some()).then_some((role, data))
 }
 
-fn read(message: Value<'_>) -> Spoken {
-    let Some((role, data)) = parts_of(message) else { return Spoken::new(Role::User, Vec::new()) };
+fn read(message: Value<'_>) -> ChatMessage {
+    let Some((role, data)) = parts_of(message) else { return ChatMessage::new(Role::User, Vec::new()) };
     let content = data.get("content");
     let mut blocks: Vec<Block> = content.into_iter().flat_map(Value::items).filter_map(block).collect();
     let plain = content.filter(|content| content.kind() == ValueKind::String && !content.is_str(""));
@@ -62,7 +62,7 @@ fn read(message: Value<'_>) -> Spoken {
         }));
     }
     let detail = Detail { id: text_of(data, "id"), ..Detail::default() };
-    Spoken { detail, ..Spoken::new(role, blocks) }
+    ChatMessage { detail, ..ChatMessage::new(role, blocks) }
 }
 
 /// A part of a content that is a list. Calls are in `tool_calls` as well.

@@ -5,7 +5,7 @@ use rejoin_record::{
     json::{Value, ValueKind},
 };
 
-use super::{Chat, Spoken};
+use super::{Chat, ChatMessage};
 use crate::{
     messages::roles,
     sessions::building::{as_text, call, result},
@@ -22,7 +22,7 @@ pub(crate) const SHAREGPT: Chat = Chat {
     known: &[],
 };
 
-fn read(message: Value<'_>) -> Spoken {
+fn read(message: Value<'_>) -> ChatMessage {
     let from = message.word("from");
     let value = message.get("value");
     let text = || Block::text(value.map_or_else(|| "".into(), as_text));
@@ -39,12 +39,12 @@ fn read(message: Value<'_>) -> Spoken {
                 }
                 None => text(),
             };
-            Spoken::new(Role::Assistant, vec![block])
+            ChatMessage::new(Role::Assistant, vec![block])
         }
         "observation" | "tool" | "function" | "function_response" => {
-            Spoken::new(Role::Tool, vec![result(None, None, vec![text()], false)])
+            ChatMessage::new(Role::Tool, vec![result(None, None, vec![text()], false)])
         }
-        "bing" | "bard" => Spoken::new(Role::Assistant, vec![text()]),
-        from => Spoken::new(roles::named(from), vec![text()]),
+        "bing" | "bard" => ChatMessage::new(Role::Assistant, vec![text()]),
+        from => ChatMessage::new(roles::named(from), vec![text()]),
     }
 }

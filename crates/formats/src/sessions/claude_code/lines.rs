@@ -52,8 +52,8 @@ pub(super) enum What {
     Unknown,
     /// A note of the program that people see and no model does, with its kind if it contains text.
     System(Option<Box<str>>),
-    /// Something that the program showed the model in its own words, with its kind.
-    Attachment(Box<str>),
+    /// Something that the program showed the model in its own words, with its kind, and whether the line has these words.
+    Attachment(Box<str>, bool),
     /// The progress of a sub-agent, which is not part of the conversation either.
     AgentProgress,
     /// A title, its priority, and the line whose conversation it names, if it has one.
@@ -117,6 +117,8 @@ pub(super) enum ContentField {
     Message,
     /// `attachment.prompt`: what a person typed while the model was working.
     Prompt,
+    /// `rendered`: what the program made of an attachment for the model, in the name of the user.
+    Rendered,
     /// `content`: a command that a person ran in the program, or what it printed. The model is shown both.
     Content,
 }
@@ -183,7 +185,7 @@ impl Line {
         let kind = root.word("type");
         self.what = match &*kind {
             "user" | "assistant" => return self.message(root, kind == "assistant"),
-            "attachment" => queued(root),
+            "attachment" => attached(root),
             "system" => system(root),
             "progress" => {
                 let data = root.get("data").and_then(|data| data.get("type"));
@@ -234,9 +236,10 @@ impl Line {
     }
 }
 
-/// A prompt that a person typed while the model was working is recorded only in its attachment. The program rewrites other
-/// attachments before a model sees them.
-fn queued(root: Value<'_>) -> What {
+/// A prompt that a person typed while the model was working is recorded only in its attachment. Of other attachments the program
+/// makes a text for the model, which newer versions record with its role: one of the user's is part of the conversation, and
+/// one of the system's is a reminder that the program sends again.
+fn attached(root: Value<'_>) -> What {
     let attachment = root.get("attachment");
     let kind = attachment.and_then(|attachment| attachment.get("type"));
     let prompt = attachment.and_then(|attachment| attachment.given("prompt"));
@@ -244,7 +247,15 @@ fn queued(root: Value<'_>) -> What {
         Some(prompt) if matches!(prompt.kind(), ValueKind::String | ValueKind::Array) => {
             MessageLine::beside(ContentField::Prompt, root, prompt)
         }
-        _ => What::Attachment(owned(kind).unwrap_or_default()),
+        _ => {
+            let texts = root
+                .given("rendered")
+                .filter(|texts| texts.items().any(|text| text.get("content").is_some()));
+            match texts.filter(|_| root.says("renderedRole", "user")) {
+                Some(texts) => MessageLine::beside(ContentField::Rendered, root, texts),
+                None => What::Attachment(owned(kind).unwrap_or_default(), texts.is_some()),
+            }
+        }
     }
 }
 

@@ -36,6 +36,10 @@ pub(crate) const KNOWN: &[Known] = &[
         "todos thinkingMetadata planContent summarizeMetadata classifierMetaLines \
          hookAdditionalContext",
     ),
+    // What the program made for the model of a prompt that was queued: the prompt itself is the message.
+    Known::fields("rendered"),
+    // What an attachment was made of, if the line also has the text that was made of it.
+    Known::beside("rendered", "attachment"),
     // Why a request failed; the message contains it too.
     Known::fields("error apiError errorDetails apiRefusalExplanation"),
     // Sources that a text refers to; the text itself is the content.

@@ -72,7 +72,7 @@ impl<'l> Builder<'l> {
         let (mut messages, mut places, mut details) = (Vec::new(), Vec::new(), Vec::new());
         let mut spilled = Vec::new();
         // Calls and results without ids are paired by position, so each reader gets only the lines that belong together.
-        let mut reader = MessageReader::new(Style::Anthropic, None);
+        let mut reader = MessageReader::new(Style::Blocks, None);
         for &unit in &self.shape.visible {
             let spoken = self.message(&mut reader, unit);
             messages.push(Arc::new(spoken.message));
@@ -92,24 +92,31 @@ impl<'l> Builder<'l> {
         Session { messages, places, details, findings, set_aside: self.set_aside, ..empty }
     }
 
-    /// Reports lines with text that is in no message: attachments, which the model saw in other words, and notes that only
-    /// people saw.
+    /// Reports lines with text that is in no message: attachments, of which the program makes a text for the model, and notes that
+    /// only people saw.
     fn not_shown(&self) -> Vec<Finding> {
-        let mut found: BTreeMap<&str, (Position, BTreeMap<&str, usize>)> = BTreeMap::new();
+        const REMINDER: (&str, &str) = (
+            "attachment",
+            "Claude Code sends their texts (`rendered`) as its own reminders; they are kept beside the conversation",
+        );
+        const UNRECORDED: (&str, &str) = (
+            "attachment",
+            "Claude Code sends texts that it makes of them, which the transcript does not have",
+        );
+        const NOTE: (&str, &str) = ("system", "people saw it and the model did not");
+        type Kinds<'k> = BTreeMap<&'k str, usize>;
+        let mut found: BTreeMap<(&str, &str), (Position, Kinds<'_>)> = BTreeMap::new();
         for line in self.lines.iter().filter(|line| line.sidechain == self.shape.sidechain) {
-            let (about, kind) = match &line.what {
-                What::Attachment(kind) => ("attachment", &**kind),
-                What::System(Some(kind)) => ("system", &**kind),
+            let (reason, kind) = match &line.what {
+                What::Attachment(kind, true) => (REMINDER, &**kind),
+                What::Attachment(kind, false) => (UNRECORDED, &**kind),
+                What::System(Some(kind)) => (NOTE, &**kind),
                 _ => continue,
             };
-            let (_, kinds) = found.entry(about).or_insert((lines::at(line.place), BTreeMap::new()));
+            let (_, kinds) = found.entry(reason).or_insert((lines::at(line.place), BTreeMap::new()));
             *kinds.entry(kind).or_default() += 1;
         }
-        let finding = |(about, (first, kinds)): (&str, (Position, BTreeMap<&str, usize>))| {
-            let why = match about {
-                "attachment" => "the model saw it in other words",
-                _ => "people saw it and the model did not",
-            };
+        let finding = |((about, why), (first, kinds)): ((&str, &str), (Position, Kinds<'_>))| {
             let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
             let finding = Finding::new(Rule::ForeignBlock, first, Action::SetAside).about(about);
             finding.because(format!("{}: {why}", kinds.join(", ")))
@@ -178,7 +185,7 @@ impl<'l> Builder<'l> {
             Raw::new(lines().map(|line| &*line.text).collect::<Vec<_>>().join(","))
         };
         for block in &mut blocks {
-            forget_marked(block, raw.as_str());
+            drop_marked_spans(block, raw.as_str());
         }
         let native = Native { format: Text::from(self.format), raw, regular: false, more: false, items };
         let role = role.unwrap_or(Role::User);
@@ -200,7 +207,7 @@ impl<'l> Builder<'l> {
         let mut compacted = vec![false; count];
         self.shape.compacted.iter().for_each(|line| compacted[*line] = true);
         let uuids: HashSet<&str> = self.lines.iter().filter_map(|line| line.uuid.as_deref()).collect();
-        let mut reader = MessageReader::new(Style::Anthropic, None);
+        let mut reader = MessageReader::new(Style::Blocks, None);
         let (mut after, mut best_title) = (0, 0);
         for (index, line) in self.lines.iter().enumerate() {
             if let What::Title(title, counts, leaf) = &line.what {
@@ -279,6 +286,13 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     let base = 0usize.wrapping_sub(start);
     let beside_a_message = match said.field {
         ContentField::Message => None,
+        ContentField::Rendered => {
+            let texts = root.get("rendered").into_iter().flat_map(Value::items);
+            let contents = texts.filter_map(|text| text.get("content"));
+            let messages = contents.map(|content| reader.content(Role::User, content, &line.text, base));
+            part.message.blocks = messages.flat_map(|message| message.blocks).collect();
+            return part;
+        }
         ContentField::Prompt => root.get("attachment").and_then(|attachment| attachment.get("prompt")),
         ContentField::Content => root.get("content"),
     };
@@ -311,7 +325,7 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
 }
 
 /// Takes the span from a block that has a cache mark, and from those inside a result.
-fn forget_marked(block: &mut Block, raw: &str) {
+fn drop_marked_spans(block: &mut Block, raw: &str) {
     let marked =
         |span: Option<Span>| span.and_then(|span| span.of(raw)).is_some_and(|own| own.contains(MARK));
     if !marked(block.span) {

@@ -20,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 use rejoin_record::{Block, Message, Role, ToolCall, ToolResult, limits};
 use rejoin_view::{Action, BlockAt, Finding, Pairing, Rule, Severity};
 
-use super::lines::{Line, MessageLine, Messages, Parent, What};
+use super::lines::{ContentField, Line, MessageLine, Messages, Parent, What};
 use crate::sessions::lines::at;
 
 /// Of a larger file, Claude Code reads only the part after the last compaction.
@@ -152,7 +152,7 @@ impl<'l> Tree<'l> {
     fn is_tip(&self, line: usize) -> bool {
         match &self.lines[line].what {
             What::Message(_) | What::Boundary(_) => self.kept[line],
-            What::Attachment(_) | What::System(_) => true,
+            What::Attachment(..) | What::System(_) => true,
             _ => false,
         }
     }
@@ -514,6 +514,7 @@ impl Units {
                 order.push(unit);
             }
         }
+        let order = self.results_first(tree, order);
         let mut waiting = self.open_calls(tree, &order);
         let mut elsewhere: HashMap<usize, Vec<usize>> = HashMap::new();
         let mut loose = Vec::new();
@@ -539,6 +540,25 @@ impl Units {
             }
         }
         self.woven(tree, &order, elsewhere, loose)
+    }
+
+    /// Moves what the program recorded between the results of a response, such as a prompt that was queued, to after them: it is sent
+    /// there.
+    fn results_first(&self, tree: &Tree<'_>, order: Vec<usize>) -> Vec<usize> {
+        let (mut sorted, mut later) = (Vec::with_capacity(order.len()), Vec::new());
+        for unit in order {
+            let said = tree.message_at(self.all[unit][0]);
+            if said.is_some_and(|said| said.field != ContentField::Message) {
+                later.push(unit);
+                continue;
+            }
+            if !said.is_some_and(|said| said.only_results) {
+                sorted.append(&mut later);
+            }
+            sorted.push(unit);
+        }
+        sorted.append(&mut later);
+        sorted
     }
 
     /// The calls of these units that none of them answers, and the units that made each: an id may be used again.

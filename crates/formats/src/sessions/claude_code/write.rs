@@ -137,7 +137,7 @@ impl<'w> Transcript<'w> {
                 render::list(texts.map(|text| render::text_block(&wrapped(&text))))
             }
         };
-        let message = format!("{{\"role\":\"user\",\"content\":{content}}}");
+        let message = render::message("user", &content);
         let time = self.time(Some(0));
         self.line(&Outgoing { kind: "user", message: &message, marks: &[META], time });
     }
@@ -157,7 +157,7 @@ impl<'w> Transcript<'w> {
             // A summary hides everything before it, so only the first line may be one.
             marks.retain(|mark| *mark == META);
         }
-        let message = format!("{{\"role\":\"user\",\"content\":{}}}", plain_content(content, &self.ids));
+        let message = render::message("user", &plain_content(content, &self.ids));
         self.line(&Outgoing { kind: "user", message: &message, marks: &marks, time });
     }
 

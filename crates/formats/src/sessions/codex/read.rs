@@ -15,6 +15,7 @@ use crate::{
     session::{Aside, ReadError, Session},
     sessions::{
         lines::{self, Line, LineReader, at, text_of, time_of},
+        opening::refused,
         sample::{Claim, Sample},
     },
     wire::openai_responses::read::{Assembler, Source, is_said_by_a_person},
@@ -115,17 +116,14 @@ impl<'c> Rollout<'c> {
         if !self.known {
             return Err(ReadError::NoConversation("no line of it is a rollout's"));
         }
-        let refused = |why: &'static str, place: Position| {
-            Finding::new(Rule::CannotBeOpened, place, Action::Kept).because(why)
-        };
         if self.meta.as_ref().is_some_and(|meta| meta.paginated) && !self.last_has_ordinal {
             let at = Position { line: Some(self.lines), ..Position::default() };
-            self.assembler.session.findings.push(refused("the last line has no number", at));
+            self.assembler.session.findings.push(refused(at, "the last line has no number"));
         }
         if self.first_is_meta == Some(false) {
             let at = Position { line: Some(1), ..Position::default() };
             let why = "it does not begin with the session's metadata";
-            self.assembler.session.findings.push(refused(why, at));
+            self.assembler.session.findings.push(refused(at, why));
         }
         let mut context = Context { dialect: Some(Dialect::OpenAiResponses), ..Context::default() };
         let instructions = self.meta.as_ref().and_then(|meta| meta.instructions.clone());
@@ -137,7 +135,7 @@ impl<'c> Rollout<'c> {
         context.before_messages = context.fields.len();
         let own_id = self.meta.as_ref().and_then(|meta| meta.id.clone());
         let mut session = self.assembler.into_session(name, own_id.as_deref(), context);
-        if !anything_said(&session) {
+        if !has_messages(&session) {
             session.set_aside.iter_mut().for_each(|item| doubt_event(&mut item.what));
         }
         Ok(session)
@@ -173,8 +171,7 @@ impl<'c> Rollout<'c> {
         self.raw(line);
     }
 
-    /// Reads what a fork shares with the rollout it was forked from: a prefix of that file, preceded by what that file
-    /// inherited itself.
+    /// Reads the shared prefix from the parent rollout, preceded by the prefix that the parent itself shares with its own parent.
     fn inherit(&mut self, line: &Line, base: Value<'_>) {
         let mut prefixes: Vec<Vec<u8>> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
@@ -236,7 +233,7 @@ impl<'c> Rollout<'c> {
     }
 
     /// Reads what another agent says to this one. Its model gets it as input.
-    fn agent_said(&mut self, line: &Line, payload: Value<'_>, time: Option<Text>) {
+    fn read_agent_message(&mut self, line: &Line, payload: Value<'_>, time: Option<Text>) {
         let said = payload.given("content").map(|content| match content.as_str() {
             Some(text) => text.into_owned(),
             None => {
@@ -255,7 +252,7 @@ impl<'c> Rollout<'c> {
 
     fn item(&mut self, line: &Line, item: Value<'_>, time: Option<Text>) {
         if item.says("type", "agent_message") {
-            return self.agent_said(line, item, time);
+            return self.read_agent_message(line, item, time);
         }
         // An item keeps its whole line.
         let source = Source { buffer: &line.text, start: 0, end: line.text.len(), place: line.place, time };
@@ -269,7 +266,7 @@ impl<'c> Rollout<'c> {
         let number = || root.given("ordinal").map(|number| Text::new(number.raw()));
         // CodeBuddy's items have neither, but the time in milliseconds.
         let time = || root.given("timestamp").filter(|_| root.get("sessionId").is_some()).map(time_of);
-        // Without any of these, two lines may say the same because it was said twice.
+        // Without any of these, two equal lines may be two real messages.
         let Some(name) = text_of(payload, "id").or_else(number).or_else(time) else { return };
         let hash = self.seen.hasher().hash_one(&*line.text);
         if !self.seen.insert(hash) {
@@ -324,8 +321,7 @@ impl LineReader for Rollout<'_> {
             && self.meta.is_none()
             && let Some(why) = payload.and_then(|payload| refused_meta(root, payload))
         {
-            let finding = Finding::new(Rule::CannotBeOpened, at(line.place), Action::Kept);
-            self.assembler.session.findings.push(finding.because(why));
+            self.assembler.session.findings.push(refused(at(line.place), why));
         }
         match (payload.filter(|_| enveloped), &*kind) {
             (Some(payload), "session_meta") => self.meta(line, payload),
@@ -339,7 +335,7 @@ impl LineReader for Rollout<'_> {
                 self.raw(line);
             }
             (Some(payload), "event_msg") => self.event(line, payload),
-            (Some(payload), "inter_agent_communication") => self.agent_said(line, payload, time),
+            (Some(payload), "inter_agent_communication") => self.read_agent_message(line, payload, time),
             (Some(_), _) => self.raw(line),
             (None, "" | "session_start") if root.get("role").is_none() && root.get("content").is_none() => {
                 if self.meta.is_none() && root.get("timestamp").is_some() {
@@ -377,7 +373,7 @@ impl LineReader for Rollout<'_> {
 }
 
 /// Whether the items contain any message of a person or a model.
-fn anything_said(session: &Session) -> bool {
+fn has_messages(session: &Session) -> bool {
     session.all_messages().any(|message| message.role == Role::Assistant || is_said_by_a_person(message))
 }
 
@@ -420,8 +416,7 @@ fn base_of(base: Value<'_>) -> Option<(Text, usize)> {
     Some((text_of(base, "thread_id")?, usize::try_from(end).unwrap_or(usize::MAX)))
 }
 
-/// Lines of the rollout that another was forked from: only what the model saw counts, and it is placed at the start of the
-/// fork.
+/// Lines of a parent rollout; only messages that the model saw are used. They are placed at the start of the fork.
 struct Inherited<'r, 'c> {
     rollout: &'r mut Rollout<'c>,
     line: &'r Line,

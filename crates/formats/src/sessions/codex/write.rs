@@ -349,7 +349,8 @@ impl Rollout {
         let id = item.get("call_id").map_or("\"\"", |id| id.raw());
         let payload = Object::new().text("type", kind).raw("call_id", id).raw("output", &output).finish();
         let long = payload.len() > LONG_OUTPUT;
-        let metadata = long.then(|| format!("{{\"fallback_token_limit_override\":{}}}", payload.len()));
+        let metadata =
+            long.then(|| Object::new().count("fallback_token_limit_override", payload.len()).finish());
         self.response_item(&payload, metadata.as_deref());
     }
 
@@ -366,8 +367,7 @@ fn reasoning(item: Value<'_>) -> String {
     if item.given("summary").is_some() {
         return item.raw().to_owned();
     }
-    let raw = item.raw();
-    format!("{{\"summary\":[],{}", raw[1..].trim_start())
+    Object::new().raw("summary", "[]").fields(item).finish()
 }
 
 /// A call of a kind that Codex does not know, as a function.

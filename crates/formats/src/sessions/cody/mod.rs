@@ -6,6 +6,7 @@
 
 mod overlap;
 mod read;
+mod retold;
 mod write;
 
 pub(super) use read::read_stream;

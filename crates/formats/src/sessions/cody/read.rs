@@ -3,21 +3,25 @@
 
 use std::{hash::BuildHasher as _, sync::Arc};
 
-use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
+use hashbrown::{DefaultHashBuilder, HashMap};
 use rejoin_record::{
     Block, Origin, Raw, Role, Text,
     json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Rule, Severity};
 
-use super::{FORMAT, overlap::overlap};
+use super::{
+    FORMAT,
+    overlap::overlap,
+    retold::{Retold, Said, retold},
+};
 use crate::{
     context::Context,
     input::Stream,
     session::{Aside, ReadError, Session, SourcePlace},
     sessions::{
         building::item,
-        lines::{self, Line, LineReader, at, text_of, time_of},
+        lines::{self, Line, LineReader, at, doubled, text_of, time_of},
         turns::DIALECT,
     },
     wire::openai_responses::read::{Assembler, Source},
@@ -62,7 +66,8 @@ enum Sign {
     Boundary,
     /// The model could not answer.
     Failed,
-    Turn,
+    /// A turn, by its number.
+    Turn(usize),
     /// A call or an output, as it happened.
     Item {
         call: Option<Text>,
@@ -72,6 +77,17 @@ enum Sign {
     Answer(Text, Stretch),
     /// Reasoning, as it happened.
     Reasoning(Text, Stretch),
+}
+
+impl Sign {
+    /// What the model said in an event.
+    fn said(&self) -> Option<Said> {
+        match self {
+            Self::Answer(text, _) => Some(Said::new(false, [text.as_str()])),
+            Self::Reasoning(text, _) => Some(Said::new(true, [text.as_str()])),
+            _ => None,
+        }
+    }
 }
 
 struct Row {
@@ -87,6 +103,8 @@ struct Told {
     kind: Text,
     call: Option<Text>,
     has_id: bool,
+    /// The hashes of its texts.
+    texts: Vec<u64>,
 }
 
 /// An event about a call: the item, and how many there were for the same call.
@@ -106,8 +124,10 @@ struct File {
     /// A hash of each item of the history.
     hashes: Vec<u64>,
     hasher: DefaultHashBuilder,
-    /// The texts that turns hold, by their hashes.
-    texts: HashSet<u64>,
+    /// What the model says in each turn.
+    turns: Vec<Vec<Said>>,
+    /// The last turn with each call.
+    turn_of_call: HashMap<Text, usize>,
     calls: HashMap<Text, Happened>,
     outputs: HashMap<Text, Happened>,
 }
@@ -130,7 +150,7 @@ impl LineReader for File {
                 let turn = render::with_field_of(turn, "items", "[]");
                 let item = item.map(|item| render::with_field_of(item, "data", &turn)).unwrap_or_default();
                 kept = Text::from(render::with_field_of(root, "item", &item));
-                (true, Sign::Turn)
+                (true, Sign::Turn(self.turns.len() - 1))
             }
             ("event", Some(event)) => self.event(line, event, time),
             // On resuming, cody goes back to everything that was said.
@@ -186,26 +206,24 @@ impl File {
         if let Some(metadata) = turn.given("metadata") {
             self.model = text_of(metadata, "model").or(self.model.take());
         }
-        let mut told = Vec::new();
-        let mut hashes = Vec::new();
+        let number = self.turns.len();
+        let (mut told, mut hashes, mut by_model) = (Vec::new(), Vec::new(), Vec::new());
         for item in turn.get("items").into_iter().flat_map(Value::items) {
             let has = |name| item.given(name).is_some_and(|id| id.as_str().is_some_and(|id| !id.is_empty()));
             hashes.push(self.hasher.hash_one(item.raw()));
+            let call = text_of(item, "call_id");
+            self.turn_of_call.extend(call.clone().map(|call| (call, number)));
+            let said = said_in(item);
             told.push(Told {
                 kind: Text::new(&*item.word("type")),
-                call: text_of(item, "call_id"),
+                call,
                 has_id: has("id") || has("call_id"),
                 item: Stretch::new(item, line, time.clone()),
+                texts: said.iter().flat_map(Said::texts).map(|text| self.hasher.hash_one(&*text)).collect(),
             });
-            let parts = ["content", "summary"].map(|name| item.given(name)).into_iter().flatten();
-            let texts: Vec<_> =
-                parts.flat_map(Value::items).filter_map(|part| part.get("text")?.as_str()).collect();
-            self.texts.extend(texts.iter().map(|text| self.hasher.hash_one(&**text)));
-            self.texts.insert(self.hasher.hash_one(&*texts.concat()));
-            if let Some(text) = item.get("content").and_then(Value::as_str) {
-                self.texts.insert(self.hasher.hash_one(&*text));
-            }
+            by_model.extend(said);
         }
+        self.turns.push(by_model);
         let shared = overlap(&self.hashes, &hashes);
         let from = self.history.len() - shared;
         if self.history[from..].iter().any(|told| told.has_id) {
@@ -220,17 +238,16 @@ impl File {
         let context = Context::of_model(DIALECT, self.model.as_deref());
         let mut assembler = Assembler::new(FORMAT);
         assembler.set_model(self.model.take());
-        let in_turns: HashSet<Text> = self.history.iter().filter_map(|told| told.call.clone()).collect();
+        let fates = self.fates();
         let mut history = std::mem::take(&mut self.history).into_iter().peekable();
-        let mut rows = std::mem::take(&mut self.rows).into_iter().peekable();
+        let mut rows = std::mem::take(&mut self.rows).into_iter().zip(fates).peekable();
         let mut lost = LostTurn::default();
-        while let Some(Row { place, kept, known, sign }) = rows.next() {
+        while let Some((Row { place, kept, known, sign }, fate)) = rows.next() {
             let is_lost = match &sign {
-                Sign::Item { call, .. } => call.as_ref().is_none_or(|call| !in_turns.contains(call)),
-                Sign::Answer(text, _) | Sign::Reasoning(text, _) => {
-                    !text.is_blank() && !self.texts.contains(&self.hasher.hash_one(text.as_str()))
+                Sign::Item { call, .. } => {
+                    call.as_ref().is_none_or(|call| !self.turn_of_call.contains_key(call))
                 }
-                _ => false,
+                _ => fate == Retold::Not,
             };
             if is_lost {
                 lost.report(&mut assembler, place);
@@ -246,13 +263,18 @@ impl File {
                 continue;
             }
             assembler.aside(place, if known { Aside::Raw(kept) } else { Aside::Unknown(kept) });
+            if fate == Retold::Differs {
+                let why = "the event has words that its turn lacks: the turn's text is in the conversation";
+                let finding = doubled(place, Action::SetAside, "event").because(why);
+                assembler.session.findings.push(finding);
+            }
             match sign {
                 Sign::Failed => lost.failed = lost.failed.or(Some(place)),
                 Sign::Boundary => {
-                    let written = rows.peek().is_some_and(|next| matches!(next.sign, Sign::Turn));
+                    let written = rows.peek().is_some_and(|(next, _)| matches!(next.sign, Sign::Turn(_)));
                     lost.end(&mut assembler, written);
                 }
-                Sign::Turn => {
+                Sign::Turn(_) => {
                     lost.end(&mut assembler, true);
                     let here: Vec<Told> =
                         std::iter::from_fn(|| history.next_if(|told| told.item.place == place)).collect();
@@ -264,6 +286,60 @@ impl File {
         lost.end(&mut assembler, false);
         assembler.session.findings.extend(self.findings);
         assembler.into_session(name, self.id.as_deref(), context)
+    }
+
+    /// What becomes of each line: whether it says what no turn repeats.
+    fn fates(&self) -> Vec<Retold> {
+        let mut fates = vec![Retold::Same; self.rows.len()];
+        // The texts of the history that no event of their own turn told, and how often each is there.
+        let mut untold: HashMap<u64, usize> = HashMap::new();
+        for text in self.history.iter().flat_map(|told| &told.texts) {
+            *untold.entry(*text).or_default() += 1;
+        }
+        let mut tell = |said: &Said| {
+            let left = untold.get_mut(&self.hasher.hash_one(&*said.whole())).filter(|left| **left > 0);
+            left.map(|left| *left -= 1)
+        };
+        let mut elsewhere = Vec::new();
+        let mut from = 0;
+        while from < self.rows.len() {
+            let ends = |row: &Row| matches!(row.sign, Sign::Boundary | Sign::Turn(_));
+            let to = self.rows[from..].iter().position(ends).map_or(self.rows.len(), |length| from + length);
+            let (events, said): (Vec<usize>, Vec<Said>) =
+                (from..to).filter_map(|row| Some((row, self.rows[row].sign.said()?))).unzip();
+            let turn = self.turn_after(from, to).map(|turn| &self.turns[turn]);
+            let found = turn.map_or_else(|| vec![Retold::Not; said.len()], |turn| retold(turn, &said));
+            for ((row, said), fate) in events.into_iter().zip(said).zip(found) {
+                fates[row] = fate;
+                match fate {
+                    _ if said.is_blank() => fates[row] = Retold::Same,
+                    Retold::Not => elsewhere.push((row, said)),
+                    _ => _ = tell(&said),
+                }
+            }
+            from = to + 1;
+        }
+        for (row, said) in elsewhere {
+            fates[row] = tell(&said).map_or(Retold::Not, |()| Retold::Same);
+        }
+        fates
+    }
+
+    /// The turn that was written when a stretch of events had ended: the one that is written next, or one with a call of theirs.
+    fn turn_after(&self, from: usize, to: usize) -> Option<usize> {
+        let mut after = self.rows[to..].iter().map(|row| &row.sign).peekable();
+        after.next_if(|sign| matches!(sign, Sign::Boundary));
+        let written = match after.find(|sign| !matches!(sign, Sign::None)) {
+            Some(Sign::Turn(number)) => Some(*number),
+            _ => None,
+        };
+        written.or_else(|| {
+            let call = |row: &Row| match &row.sign {
+                Sign::Item { call: Some(call), .. } => self.turn_of_call.get(call).copied(),
+                _ => None,
+            };
+            self.rows[from..to].iter().rev().find_map(call)
+        })
     }
 
     /// Adds the items of a turn, with the whole outputs of tools, which the turn may have cut.
@@ -298,6 +374,18 @@ impl File {
         // The next turn begins with another speaker, or is another answer.
         assembler.flush();
     }
+}
+
+/// What the model says in an item of a turn.
+fn said_in(item: Value<'_>) -> Option<Said> {
+    if item.says("role", "user") {
+        return None;
+    }
+    let lists = ["content", "summary"].map(|name| item.given(name)).into_iter().flatten();
+    let parts: Vec<_> = lists.flat_map(Value::items).filter_map(|part| part.get("text")?.as_str()).collect();
+    let text = item.get("content").and_then(Value::as_str);
+    let parts = parts.iter().chain(&text).map(|text| &**text);
+    Some(Said::new(item.says("type", "reasoning"), parts)).filter(|said| !said.is_blank())
 }
 
 /// Whether a turn holds another output than the event, which has all of it.

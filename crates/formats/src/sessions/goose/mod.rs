@@ -1,7 +1,7 @@
 //! `goose`: sessions of goose, from its database, from the JSONL files of older releases and from its export.
 //!
 //! A message is `{"id","role","created","content":[…],"metadata"}` in all of them; rows of the database are put into that form.
-//! Results are in messages of the user. A message that only people see, and output that is addressed to them, is kept beside.
+//! Results are in messages of the user. A message that only people see, and output that is addressed to them, is set aside.
 
 #[cfg(feature = "sqlite")]
 mod database;

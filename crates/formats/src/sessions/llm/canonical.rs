@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use rejoin_record::json::{Doc, Value, ValueKind};
+use rejoin_record::json::{Doc, Object, Value, ValueKind};
 
 use super::blake2b;
 
 /// The name of a message, given as JSON, after the message that is named `parent`.
 pub(super) fn hash(parent: Option<&str>, message: &str) -> String {
-    let parent = parent.map_or_else(|| String::from("null"), |hash| format!("\"{hash}\""));
-    let whole = format!("{{\"message\":{},\"parent\":{parent}}}", canonical(message));
+    let whole = Object::new().raw("message", &canonical(message)).text_or_null("parent", parent).finish();
     format!("b2:{}", blake2b::hex(whole.as_bytes()))
 }
 

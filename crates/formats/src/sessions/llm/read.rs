@@ -1,12 +1,13 @@
 //! Reads the threads and the older conversations of a database.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{
     Block, Message, Raw, Role, Text,
     json::{Doc, Object, Value, ValueKind, write},
 };
+use rejoin_view::{Action, Finding, Position, Rule, Severity};
 use rusqlite::types::ValueRef;
 
 use super::FORMAT;
@@ -90,45 +91,71 @@ fn threads(
 ) -> Result<(), ReadError> {
     let rows = message_rows(database)?;
     let stored = Stored::read(database, &rows)?;
-    // The thread that each message was last seen in.
-    let mut seen = vec![usize::MAX; stored.messages.len()];
+    let mut chains = Chains { stored: &stored, seen: vec![None; stored.messages.len()] };
     let (mut builders, mut items) = (Vec::new(), Vec::new());
+    let mut taken = HashSet::new();
+    // The threads whose chains are broken: the hash that is missing, and how many messages each thread keeps beside its chain.
+    let mut gaps: Vec<(usize, String, usize)> = Vec::new();
+    let unparsed = |thread: usize, number: Option<usize>, message: usize, time: Option<Text>| {
+        let message = &stored.messages[message];
+        Ok::<_, ReadError>(Unparsed { thread, number, message, media: message.media(database)?, time })
+    };
     let sql = "SELECT id, name, tip_message_hash FROM threads ORDER BY id";
     for (thread, [id, name, tip]) in database.rows(sql, [])?.into_iter().enumerate() {
         let id = id.unwrap_or_default();
         let mut builder = begin(&id, name);
-        let (mut model, mut times) = (None, HashMap::new());
-        if database.has("turns", &["thread_id", "tip_message_hash", "model", "datetime_utc"]) {
-            let sql =
-                "SELECT model, tip_message_hash, datetime_utc FROM turns WHERE thread_id = ?1 ORDER BY id";
-            for [spoke, tip, time] in database.rows(sql, [&id])? {
-                model = spoke.or(model);
-                times.extend(tip.zip(time));
-            }
+        let Turns { model, times, hashes } = Turns::of(database, &id)?;
+        let time = |message: usize| {
+            times.get(stored.messages[message].hash).map(|time: &String| Text::new(time.as_str()))
+        };
+        let (chain, missing) = chains.before(tip.as_deref(), thread);
+        // What else the turns of the thread name: messages before the missing one, or on another branch.
+        let mut beside = Vec::new();
+        for hash in &hashes {
+            beside.extend(chains.before(Some(hash), thread).0);
         }
-        let mut chain = Vec::new();
-        let mut next = tip.as_deref();
-        while let Some(hash) = next.take() {
-            match stored.numbers.get(hash) {
-                Some(&number) if std::mem::replace(&mut seen[number], thread) != thread => {
-                    chain.push(number);
-                    next = stored.messages[number].parent;
-                }
-                Some(_) => {}
-                None => {
-                    let why = "the chain of messages is broken: llm itself would send none of them";
-                    builder.damaged(building::nth(0), Text::new(hash), why);
-                }
-            }
+        if let Some(hash) = missing {
+            let why = "the chain of messages is broken: llm itself would send none of them";
+            let left = stored.without_message.get(hash).map(|parts| left_of(hash, parts));
+            builder.damaged(building::nth(0), left.unwrap_or_else(|| hash.to_owned()), why);
+            taken.insert(hash.to_owned());
+            gaps.push((thread, hash.to_owned(), beside.len()));
         }
-        for (number, message) in chain.into_iter().rev().enumerate() {
-            let message = &stored.messages[message];
-            let media = message.media(database)?;
-            let time = times.get(message.hash).map(|time: &String| Text::new(time.as_str()));
-            items.push(Unparsed { thread, number, message, media, time });
+        for message in beside {
+            items.push(unparsed(thread, None, message, time(message))?);
+        }
+        for (number, message) in chain.into_iter().enumerate() {
+            items.push(unparsed(thread, Some(number), message, time(message))?);
         }
         known.insert(id.clone());
         builders.push((id, model, builder));
+    }
+    // Messages that nothing leads to any more are kept with the first thread whose chain is broken.
+    let thread = gaps.first().map_or(0, |gap| gap.0);
+    if let Some((_, _, builder)) = builders.get_mut(thread) {
+        let loose: Vec<usize> =
+            (0..stored.messages.len()).filter(|message| chains.seen[*message].is_none()).collect();
+        match gaps.first_mut() {
+            Some(gap) => gap.2 += loose.len(),
+            None if loose.is_empty() => {}
+            None => {
+                let why = format!("no thread leads to {} messages: they are kept beside", loose.len());
+                let finding = Finding::new(Rule::BrokenChain, Position::default(), Action::SetAside);
+                builder.findings.push(Finding { severity: Severity::Note, ..finding.because(why) });
+            }
+        }
+        for (hash, parts) in stored.without_message.iter().filter(|(hash, _)| !taken.contains(*hash)) {
+            builder.damaged(building::nth(0), left_of(hash, parts), "the message of these parts is missing");
+        }
+        for message in loose {
+            items.push(unparsed(thread, None, message, None)?);
+        }
+    }
+    for (thread, hash, count) in gaps.into_iter().filter(|gap| gap.2 > 0) {
+        let why = format!("{count} messages that may come before it are kept beside");
+        let finding = Finding::new(Rule::BrokenChain, Position::default(), Action::SetAside);
+        let finding = Finding { severity: Severity::Warning, ..finding.about(hash).because(why) };
+        builders[thread].2.findings.push(finding);
     }
     let made = make_each(
         &items,
@@ -137,7 +164,11 @@ fn threads(
     );
     for (item, message) in items.into_iter().zip(made) {
         let detail = Detail { id: Some(Text::new(item.message.hash)), time: item.time, pieces: Vec::new() };
-        builders[item.thread].2.say(message, building::nth(item.number), detail);
+        let builder = &mut builders[item.thread].2;
+        match item.number {
+            Some(number) => builder.say(message, building::nth(number), detail),
+            None => builder.hide(message, building::nth(0), detail),
+        }
     }
     found.extend(builders.into_iter().map(|(id, model, builder)| {
         builder.finish(database.name(), Some(&id), building::context(model.as_deref()))
@@ -145,12 +176,73 @@ fn threads(
     Ok(())
 }
 
+/// What the turns of a thread tell of it.
+#[derive(Default)]
+struct Turns {
+    /// The last model that spoke.
+    model: Option<String>,
+    /// The time of each answer, by its hash.
+    times: HashMap<String, String>,
+    /// The last message of each request, and the answer to it.
+    hashes: Vec<String>,
+}
+
+impl Turns {
+    fn of(database: &Database, thread: &str) -> Result<Self, ReadError> {
+        let mut turns = Self::default();
+        if !database.has("turns", &["thread_id", "tip_message_hash", "model", "datetime_utc"]) {
+            return Ok(turns);
+        }
+        let sql = format!(
+            "SELECT model, tip_message_hash, datetime_utc, {} FROM turns WHERE thread_id = ?1 ORDER BY id",
+            database.or_null("turns", "parent_message_hash")
+        );
+        for [spoke, tip, time, parent] in database.rows(&sql, [thread])? {
+            turns.model = spoke.or(turns.model);
+            turns.hashes.extend([parent, tip.clone()].into_iter().flatten());
+            turns.times.extend(tip.zip(time));
+        }
+        Ok(turns)
+    }
+}
+
+/// The chains of messages that lead to others.
+struct Chains<'r> {
+    stored: &'r Stored<'r>,
+    /// The thread that each message was last seen in.
+    seen: Vec<Option<usize>>,
+}
+
+impl<'r> Chains<'r> {
+    /// The message with a hash and those before it, the first one first, as far as the thread has not seen them; and the hash of
+    /// the message that is missing, if the chain is broken.
+    fn before<'h>(&mut self, hash: Option<&'h str>, thread: usize) -> (Vec<usize>, Option<&'h str>)
+    where
+        'r: 'h,
+    {
+        let (mut chain, mut missing) = (Vec::new(), None);
+        let mut next = hash;
+        while let Some(hash) = next.take() {
+            match self.stored.numbers.get(hash) {
+                Some(&number) if self.seen[number].replace(thread) != Some(thread) => {
+                    chain.push(number);
+                    next = self.stored.messages[number].parent;
+                }
+                Some(_) => {}
+                None => missing = Some(hash),
+            }
+        }
+        chain.reverse();
+        (chain, missing)
+    }
+}
+
 /// A message of a thread before its item is written.
 struct Unparsed<'s> {
     /// The number of its thread.
     thread: usize,
-    /// Its own number in the thread.
-    number: usize,
+    /// Its own number in the thread, unless it is only kept beside.
+    number: Option<usize>,
     message: &'s StoredMessage<'s>,
     /// The attachments of each part.
     media: Vec<Vec<Block>>,
@@ -162,6 +254,8 @@ struct Stored<'r> {
     messages: Vec<StoredMessage<'r>>,
     /// The number of each message, by its hash.
     numbers: HashMap<&'r str, usize>,
+    /// The parts of messages that are missing, by their hashes.
+    without_message: BTreeMap<String, Vec<([Key; 1], Part)>>,
 }
 
 /// A message as the tables have it.
@@ -206,11 +300,12 @@ impl<'r> Stored<'r> {
         let mut messages: Vec<StoredMessage<'r>> = rows.iter().map(message).collect();
         let numbers: HashMap<&str, usize> =
             messages.iter().enumerate().map(|(number, message)| (message.hash, number)).collect();
+        let mut without_message: BTreeMap<String, Vec<([Key; 1], Part)>> = BTreeMap::new();
         let mut failed = None;
         let sql = "SELECT position, message_hash, id, type, text, payload, tool_name FROM parts";
         database.each(sql, [], |row| {
             let [_, hash, id, kind, text, payload, tool] = columns(row)?;
-            let Some(&number) = numbers.get(&*hash.unwrap_or_default()) else { return Ok(()) };
+            let hash = hash.unwrap_or_default();
             let text = match (text, &payload) {
                 (None, Some(payload)) if payload.contains("text_ref") => composed(database, payload)
                     .unwrap_or_else(|why| {
@@ -221,11 +316,16 @@ impl<'r> Stored<'r> {
             };
             let columns = Columns::new([kind, text, payload, tool]);
             let attached = id.filter(|id| attached.contains(&**id)).map(Cow::into_owned);
-            messages[number].parts.push(([Key::of(row, 0)?], Part { columns, attached }));
+            let parts = match numbers.get(&*hash) {
+                Some(&number) => &mut messages[number].parts,
+                None => without_message.entry(hash.into_owned()).or_default(),
+            };
+            parts.push(([Key::of(row, 0)?], Part { columns, attached }));
             Ok(())
         })?;
         messages.iter_mut().for_each(|message| sort(&mut message.parts));
-        failed.map_or(Ok(Self { messages, numbers }), Err)
+        without_message.values_mut().for_each(|parts| sort(parts));
+        failed.map_or(Ok(Self { messages, numbers, without_message }), Err)
     }
 }
 
@@ -244,15 +344,26 @@ impl StoredMessage<'_> {
 
     /// Writes the message as an object.
     fn write(&self, out: &mut String) {
-        out.push('{');
-        for (name, value) in [("hash", self.hash), ("role", self.role)] {
-            write::key(out, name);
-            write::string(out, value);
-        }
-        write::key(out, "parts");
-        write::list(out, &self.parts, |out, (_, part)| part.write(out));
-        out.push('}');
+        write_message(out, self.hash, self.role, &self.parts);
     }
+}
+
+fn write_message(out: &mut String, hash: &str, role: &str, parts: &[([Key; 1], Part)]) {
+    out.push('{');
+    for (name, value) in [("hash", hash), ("role", role)] {
+        write::key(out, name);
+        write::string(out, value);
+    }
+    write::key(out, "parts");
+    write::list(out, parts, |out, (_, part)| part.write(out));
+    out.push('}');
+}
+
+/// The parts of a message that is missing, as the object that the message would be.
+fn left_of(hash: &str, parts: &[([Key; 1], Part)]) -> String {
+    let mut text = String::new();
+    write_message(&mut text, hash, "", parts);
+    text
 }
 
 impl Part {

@@ -18,7 +18,7 @@ use crate::{
     sessions::{
         agents::writing::Clock,
         rows::{Cell, Row, Rows},
-        spoken::{Conversation, Medium, MediumSource, Piece, Speaker, Spoken},
+        spoken::{Conversation, Medium, MediumSource, Piece, Speaker, SpokenMessage},
         writing::{FileContent, Writing, Written},
     },
     wire::{TooLarge, base64},
@@ -152,7 +152,7 @@ struct Attachment {
 
 impl Chain {
     /// Adds a message. False if nothing of it can be written.
-    fn say(&mut self, spoken: &Spoken<'_>) -> bool {
+    fn say(&mut self, spoken: &SpokenMessage<'_>) -> bool {
         let at = spoken.at();
         let role = match spoken.speaker {
             Speaker::System => "system",
@@ -170,7 +170,7 @@ impl Chain {
         let shown: Vec<Part> = parts.iter_mut().flat_map(Part::shown).collect();
         self.add(role, parts);
         if !shown.is_empty() {
-            // As llm does it: a result is a text, and what a tool shows besides is shown by the user.
+            // As llm does it: a result is a text; other tool output is sent as a user message.
             self.add("user", shown);
         }
         true
@@ -321,8 +321,8 @@ impl Attachment {
                 Self { id, media_type, url: None, content: Some(content) }
             }
             MediumSource::Url(url) => {
-                // As Python writes JSON.
-                let named = format!("{{\"url\": {}}}", ascii(&quoted(url)));
+                // As Python writes JSON, with a space before the value.
+                let named = Object::new().raw("url", &format!(" {}", ascii(&quoted(url)))).finish();
                 let image = matches!(piece, Piece::Image(_));
                 // Without a type, `llm` would ask the address for one whenever it is listed.
                 let media_type = String::from(if image { "image/png" } else { "application/pdf" });
@@ -370,8 +370,7 @@ fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
 }
 
-/// An id that is greater than those of earlier times, and than those of smaller numbers at the same time: a ULID, in the digits that
-/// `llm` uses. It always is the same for the same seed.
+/// A ULID, ordered by time and then by number, in the digits that `llm` uses. It is deterministic for a seed.
 fn ulid(time: Timestamp, number: usize, seed: &str) -> String {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let seed = hash::of_bytes(seed.as_bytes());

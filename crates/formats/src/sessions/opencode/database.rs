@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use rejoin_record::json::{Doc, Layout, Object, ValueKind, write};
+use rejoin_record::json::{Doc, Layout, Object, Value, ValueKind, write};
 
 use super::read::Reading;
 use crate::{
@@ -73,7 +73,7 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
     Ok(readings.map(|reading| reading.finish(database.name())).collect())
 }
 
-/// Keeps the rows of a newer table of messages, for sessions that have none in the older one: how these become a conversation is not
+/// Keeps the rows of a newer table of messages, for sessions that have none in the older one: the mapping to a conversation is not
 /// known.
 fn keep_newer_messages(
     database: &Database,
@@ -132,26 +132,27 @@ struct Composed<'m> {
 impl Stored {
     /// Puts the message together in a buffer.
     fn composed(&self, session: &str, out: &mut String) -> Composed<'_> {
-        out.clear();
-        out.push_str("{\"info\":");
-        if !write_with_ids(out, &self.data, &[("id", &self.id), ("sessionID", session)]) {
+        let info = Doc::of(&self.data);
+        let Some(info) = object(&info) else {
             let damaged = vec![(&*self.data, "the row of the message holds no JSON object")];
             return Composed { damaged, message: None };
-        }
-        out.push_str(",\"parts\":[");
-        let mut damaged = Vec::new();
-        for (_, [part, data]) in &self.parts {
-            let before = out.len();
-            if !out.ends_with('[') {
-                out.push(',');
-            }
-            let own = [("id", part.as_str()), ("sessionID", session), ("messageID", &self.id)];
-            if !write_with_ids(out, data, &own) {
-                out.truncate(before);
-                damaged.push((data.as_str(), "the row of the part holds no JSON object"));
-            }
-        }
-        out.push_str("]}");
+        };
+        let parts = self.parts.iter().map(|(_, [id, data])| (id, data, Doc::of(data)));
+        let (parts, damaged): (Vec<_>, Vec<_>) = parts.partition(|(.., doc)| object(doc).is_some());
+        let damaged = damaged.into_iter();
+        let damaged =
+            damaged.map(|(_, data, _)| (&**data, "the row of the part holds no JSON object")).collect();
+        let parts = parts.iter().filter_map(|(id, _, doc)| Some((id, object(doc)?)));
+        out.clear();
+        Object::append(out, |message| {
+            let ids = [("id", self.id.as_str()), ("sessionID", session)];
+            message.with("info", |out| write_with_ids(out, info, &ids)).with("parts", |out| {
+                write::list(out, parts, |out, (id, part)| {
+                    let ids = [("id", id.as_str()), ("sessionID", session), ("messageID", &self.id)];
+                    write_with_ids(out, part, &ids);
+                });
+            })
+        });
         let text: Arc<str> = Arc::from(out.as_str());
         // It is put together from objects, so that it is JSON.
         let (layout, _) = Layout::parse_prefix(&text);
@@ -159,23 +160,15 @@ impl Stored {
     }
 }
 
-/// Writes the object of a row with the ids that are columns, as the export has them. False, and nothing is written, if it is no object.
-fn write_with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) -> bool {
-    let doc = Doc::of(data);
-    let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object) else { return false };
-    let Some(fields) = root.raw().strip_prefix('{') else { return false };
-    out.push('{');
-    for (name, id) in ids.iter().filter(|(name, _)| root.get(name).is_none()) {
-        write::key(out, name);
-        write::string(out, id);
-    }
-    match (out.ends_with('{'), fields.trim() == "}") {
-        (true, _) => out.push_str(fields),
-        (false, true) => out.push('}'),
-        (false, false) => {
-            out.push(',');
-            out.push_str(fields);
-        }
-    }
-    true
+/// The object of a row.
+fn object<'d>(row: &'d Doc<'_>) -> Option<Value<'d>> {
+    row.root().filter(|root| root.kind() == ValueKind::Object)
+}
+
+/// Writes the object of a row with the ids that are columns, as the export has them.
+fn write_with_ids(out: &mut String, row: Value<'_>, ids: &[(&str, &str)]) {
+    let missing = ids.iter().filter(|(name, _)| row.get(name).is_none());
+    Object::append(out, |object| {
+        missing.fold(object, |object, (name, id)| object.text(name, id)).fields(row)
+    });
 }

@@ -118,7 +118,7 @@ impl Reading {
                 let doc = doc.shared_as(&buffer);
                 doc.root().into_iter().for_each(|root| self.message(root, &buffer, place));
             }
-            Err(error) => self.damaged(place, text, error.reason),
+            Err(error) => self.damaged(place, text, error.reason()),
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rejoin_record::{
     Text,
-    json::{Doc, Value, ValueKind},
+    json::{Doc, Object, Value, ValueKind},
 };
 
 use super::{read::Reading, trajectory};
@@ -165,7 +165,7 @@ fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
         if let Some(text) = stored.info.and_then(|path| text_of_file(files, path)) {
             match Doc::parse(&text) {
                 Ok(doc) => doc.root().into_iter().for_each(|info| reading.info(info)),
-                Err(error) => reading.damaged(building::nth(0), &text, error.reason),
+                Err(error) => reading.damaged(building::nth(0), &text, error.reason()),
             }
         }
         // The time of each message decides; its id grows with time too.
@@ -192,7 +192,7 @@ fn read_files(files: &dyn Files) -> Result<Vec<Session>, ReadError> {
                 let text = text_of_file(files, path).unwrap_or_default();
                 match Doc::parse(&text) {
                     Ok(_) => own.push(text),
-                    Err(error) => reading.damaged(place, &text, error.reason),
+                    Err(error) => reading.damaged(place, &text, error.reason()),
                 }
             }
             reading.message_text(&item(&info, &own), place);
@@ -210,5 +210,5 @@ fn text_of_file(files: &dyn Files, path: &str) -> Option<String> {
 
 /// A message in the form of the export.
 fn item(info: &str, parts: &[String]) -> String {
-    format!("{{\"info\":{},\"parts\":[{}]}}", info.trim(), parts.join(","))
+    Object::new().raw("info", info.trim()).list("parts", parts).finish()
 }

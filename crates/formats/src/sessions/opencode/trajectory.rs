@@ -11,7 +11,7 @@ use std::{
 
 use rejoin_record::{
     Block, BlockKind, CallId, Message, Raw, Role, Text,
-    json::{Value, ValueKind},
+    json::{Object, Value, ValueKind},
 };
 use rejoin_view::Finding;
 
@@ -309,7 +309,7 @@ impl Trajectory {
                     lines.into_iter().for_each(|line| self.builder.aside(place, Aside::Raw(Text::new(line))));
                     continue;
                 }
-                let raw = format!("{{\"events\":[{}]}}", lines.join(","));
+                let raw = Object::new().list("events", lines).finish();
                 let detail = Detail::of(id, time.clone());
                 self.builder.say(item(FORMAT, role, blocks, Raw::new(raw)), place, detail);
             }

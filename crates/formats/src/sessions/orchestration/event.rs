@@ -42,10 +42,10 @@ pub(super) struct Event {
     pub metadata: Option<Text>,
     pub model: Option<Text>,
     pub provider: Option<Text>,
-    pub what: What,
+    pub what: EventKind,
 }
 
-pub(super) enum What {
+pub(super) enum EventKind {
     User(Text),
     /// A model's text, and the agent that it speaks for.
     Answer {
@@ -78,7 +78,7 @@ pub(super) enum What {
         task: Text,
     },
     /// Known, and no part of the conversation.
-    Noted,
+    Bookkeeping,
     Unknown,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Call {
     pub block: Block,
 }
 
-impl What {
+impl EventKind {
     /// The order of lines with the same time.
     pub fn rank(&self) -> u8 {
         match self {
@@ -103,7 +103,7 @@ impl What {
             Self::Answer { .. } => 4,
             Self::Call(_) => 5,
             Self::Result { .. } => 6,
-            Self::Noted | Self::Unknown => 7,
+            Self::Bookkeeping | Self::Unknown => 7,
             Self::Complete { .. } => 8,
         }
     }
@@ -120,7 +120,7 @@ impl Event {
             metadata: None,
             model: None,
             provider: None,
-            what: What::Noted,
+            what: EventKind::Bookkeeping,
         }
     }
 
@@ -138,30 +138,34 @@ impl Event {
             provider: metadata.and_then(|metadata| text_of(metadata, "provider")),
             what: data
                 .filter(|_| time.is_some())
-                .map_or(What::Unknown, |data| what(&root.word("type"), data)),
+                .map_or(EventKind::Unknown, |data| what(&root.word("type"), data)),
             ..Self::noted(line, before)
         }
     }
 }
 
-fn what(kind: &str, data: Value<'_>) -> What {
+fn what(kind: &str, data: Value<'_>) -> EventKind {
     let word = |name: &str| text_of(data, name).unwrap_or_else(|| Text::new(""));
     let millis = |name: &str| data.get(name).and_then(|value| value.raw().parse::<f64>().ok()).unwrap_or(0.0);
     match kind {
-        "user" => data.given("content").map_or(What::Unknown, |content| What::User(as_text(content))),
+        "user" => {
+            data.given("content").map_or(EventKind::Unknown, |content| EventKind::User(as_text(content)))
+        }
         "assistant" => match data.given("content").map(as_text) {
             Some(text) if data.says("agent", PROGRAM) => {
                 let thought =
                     text.trim_start().strip_prefix(THINKING).map(|thought| Text::new(thought.trim()));
-                thought.filter(|thought| !thought.is_blank()).map_or(What::Noted, What::Thinking)
+                thought
+                    .filter(|thought| !thought.is_blank())
+                    .map_or(EventKind::Bookkeeping, EventKind::Thinking)
             }
-            Some(text) if !text.is_blank() => What::Answer { agent: word("agent"), text },
-            _ => What::Noted,
+            Some(text) if !text.is_blank() => EventKind::Answer { agent: word("agent"), text },
+            _ => EventKind::Bookkeeping,
         },
         "tool_call" => {
             let (id, tool, params) = (text_of(data, "id"), word("tool"), data.given("params"));
             let starts = DELEGATING.split(' ').any(|name| name == tool.as_str());
-            What::Call(Call {
+            EventKind::Call(Call {
                 agent: word("agent"),
                 arguments: params.map_or_else(|| Text::new(""), |params| Text::new(params.raw())),
                 task: params.filter(|_| starts).and_then(|params| text_of(params, "prompt")),
@@ -173,19 +177,21 @@ fn what(kind: &str, data: Value<'_>) -> What {
         "tool_result" => {
             let id = text_of(data, "toolCallId");
             let (content, is_error) = data.given("result").map_or((Vec::new(), false), outcome);
-            What::Result { block: result(id.as_deref(), None, content, is_error), call: id }
+            EventKind::Result { block: result(id.as_deref(), None, content, is_error), call: id }
         }
         "agent_start" => {
             let depth = data.get("depth").and_then(Value::as_u64).unwrap_or(0);
-            What::Start { agent: word("agent"), depth }
+            EventKind::Start { agent: word("agent"), depth }
         }
-        "agent_iteration" => What::Iteration { agent: word("agent") },
+        "agent_iteration" => EventKind::Iteration { agent: word("agent") },
         "agent_complete" => {
-            What::Complete { agent: word("agent"), duration: (millis("duration") * 1e3) as i64 }
+            EventKind::Complete { agent: word("agent"), duration: (millis("duration") * 1e3) as i64 }
         }
-        "delegation" => What::Delegation { parent: word("parent"), child: word("child"), task: word("task") },
-        noted if NOTED.split(' ').any(|known| known == noted) => What::Noted,
-        _ => What::Unknown,
+        "delegation" => {
+            EventKind::Delegation { parent: word("parent"), child: word("child"), task: word("task") }
+        }
+        noted if NOTED.split(' ').any(|known| known == noted) => EventKind::Bookkeeping,
+        _ => EventKind::Unknown,
     }
 }
 

@@ -9,7 +9,7 @@ use rejoin_view::Finding;
 
 use super::{
     FORMAT,
-    event::{Event, What, reasoning},
+    event::{Event, EventKind, reasoning},
     runs::{self, ROOT, Runs},
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 pub(in crate::sessions) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let mut file = File::default();
     lines::read(&mut stream, &mut file)?;
-    if file.events.iter().all(|event| matches!(event.what, What::Unknown)) {
+    if file.events.iter().all(|event| matches!(event.what, EventKind::Unknown)) {
         return Err(ReadError::NoConversation("no line of it is an event of agent-orchestration-system"));
     }
     Ok(file.into_sessions(stream.name))
@@ -78,7 +78,7 @@ impl File {
                 let parent =
                     crate::session::derive_id(FORMAT, Some(&own_id(runs.runs[run].parent)), name, None);
                 let call = runs.runs[run].call.and_then(|at| match &events[at].what {
-                    What::Call(call) => call.id.clone(),
+                    EventKind::Call(call) => call.id.clone(),
                     _ => None,
                 });
                 let link = Object::new().text("delegated_by", parent).text_if("call", call).finish();
@@ -89,11 +89,7 @@ impl File {
             let newest = || lines[run].iter().rev().map(|at| &events[*at]);
             let model = newest().find_map(|event| event.model.clone());
             let provider = newest().find_map(|event| event.provider.clone()).unwrap_or_else(|| Text::new(""));
-            let dialect = if provider.to_ascii_lowercase().contains("anthropic") {
-                Dialect::Anthropic
-            } else {
-                Dialect::OpenAiChat
-            };
+            let dialect = Dialect::of_provider(&provider);
             let context = Context::of_model(dialect, model.as_deref());
             sessions.push(builder.finish(name, Some(&own_id(run)), context));
         }
@@ -153,25 +149,25 @@ impl Speech<'_> {
     fn add(&mut self, at: usize) {
         let run = self.runs.of[at];
         match &self.events[at].what {
-            What::User(text) => {
+            EventKind::User(text) => {
                 self.open = None;
                 self.parts.push(Part::One(at, Role::User, Block::text(text.clone())));
             }
-            What::Thinking(thought) => {
+            EventKind::Thinking(thought) => {
                 // The line is kept beside: its first words are the program's.
                 self.parts.push(Part::Aside(at));
                 self.begin(at, Some(thought.clone()));
             }
-            What::Answer { text, .. } => self.respond(at, Block::text(text.clone())),
-            What::Call(_) if self.runs.twins.contains(&at) => self.parts.push(Part::Aside(at)),
-            What::Call(call) => {
+            EventKind::Answer { text, .. } => self.respond(at, Block::text(text.clone())),
+            EventKind::Call(_) if self.runs.twins.contains(&at) => self.parts.push(Part::Aside(at)),
+            EventKind::Call(call) => {
                 let mut block = call.block.clone();
                 if let BlockKind::ToolCall(call) = &mut block.kind {
                     call.id_given &= !self.runs.without_ids;
                 }
                 self.respond(at, block);
             }
-            What::Result { block, .. } => {
+            EventKind::Result { block, .. } => {
                 let mut block = block.clone();
                 if let BlockKind::ToolResult(result) = &mut block.kind
                     && self.runs.without_ids
@@ -183,7 +179,7 @@ impl Speech<'_> {
                 }
                 self.parts.push(Part::One(at, Role::Tool, block));
             }
-            What::Iteration { .. } => {
+            EventKind::Iteration { .. } => {
                 *self.iterations.entry(run).or_default() += 1;
                 self.parts.push(Part::Aside(at));
             }
@@ -243,7 +239,7 @@ impl Part {
             Self::Aside(at) => {
                 let Event { line, place, what, .. } = &events[at];
                 let line = Text::new(line.clone());
-                let known = !matches!(what, What::Unknown);
+                let known = !matches!(what, EventKind::Unknown);
                 builder.aside(*place, if known { Aside::Raw(line) } else { Aside::Unknown(line) });
             }
             Self::One(at, role, block) => {

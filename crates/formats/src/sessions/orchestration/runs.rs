@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::Text;
 
-use super::event::{Call, Event, What};
+use super::event::{Call, Event, EventKind};
 
 /// How long after a delegation the other agent has begun, at most; in microseconds.
 const SOON: i64 = 1_000_000;
@@ -90,7 +90,7 @@ impl<'e> Split<'e> {
         let mut runs = vec![run(i64::MIN, None, false)];
         let mut begun = HashMap::new();
         for &at in order {
-            if let What::Start { depth, .. } = &events[at].what {
+            if let EventKind::Start { depth, .. } = &events[at].what {
                 begun.insert(at, runs.len());
                 runs.push(run(events[at].time, Some(at), *depth > 0));
             }
@@ -101,7 +101,7 @@ impl<'e> Split<'e> {
     fn starts(&self, delegated_only: bool) -> Starts<'e> {
         let mut starts = Starts::new();
         for (&at, &run) in &self.begun {
-            let What::Start { agent, .. } = &self.events[at].what else { continue };
+            let EventKind::Start { agent, .. } = &self.events[at].what else { continue };
             if self.runs[run].delegated || !delegated_only {
                 starts.entry(agent.as_str()).or_default().insert((self.runs[run].start, run));
             }
@@ -113,7 +113,7 @@ impl<'e> Split<'e> {
     fn match_ends(&mut self) {
         let mut open = self.starts(false);
         for &at in self.order {
-            let What::Complete { agent, duration } = &self.events[at].what else { continue };
+            let EventKind::Complete { agent, duration } = &self.events[at].what else { continue };
             let Some(open) = open.get_mut(agent.as_str()) else { continue };
             let end = self.events[at].time;
             let Some(found) = nearest(open, end.saturating_sub(*duration)).filter(|(start, _)| *start <= end)
@@ -147,29 +147,31 @@ impl<'e> Split<'e> {
                 own.last().copied()
             };
             self.of[at] = match what {
-                What::Start { agent, .. } => {
+                EventKind::Start { agent, .. } => {
                     let run = self.begun[&at];
                     of_agent.entry(agent.as_str()).or_default().push(run);
                     all.push(run);
                     run
                 }
-                What::Answer { agent, .. } | What::Iteration { agent } => by_agent(agent).unwrap_or(ROOT),
-                What::Call(Call { agent, id, .. }) => {
+                EventKind::Answer { agent, .. } | EventKind::Iteration { agent } => {
+                    by_agent(agent).unwrap_or(ROOT)
+                }
+                EventKind::Call(Call { agent, id, .. }) => {
                     let run = by_agent(agent).unwrap_or(ROOT);
                     id.iter().for_each(|id| {
                         of_call.entry(id.as_str()).or_insert(run);
                     });
                     run
                 }
-                What::User(_) => {
+                EventKind::User(_) => {
                     self.innermost.insert(at, innermost);
                     ROOT
                 }
-                What::Result { call, .. } => {
+                EventKind::Result { call, .. } => {
                     let called = call.as_ref().and_then(|call| of_call.get(call.as_str()));
                     called.copied().unwrap_or(innermost)
                 }
-                What::Complete { .. } if self.of[at] != ROOT => self.of[at],
+                EventKind::Complete { .. } if self.of[at] != ROOT => self.of[at],
                 _ => innermost,
             };
         }
@@ -179,13 +181,13 @@ impl<'e> Split<'e> {
     fn match_delegations(&mut self) {
         let mut calls: HashMap<(&str, &str), VecDeque<usize>> = HashMap::new();
         for &at in self.order {
-            if let What::Call(Call { agent, task: Some(task), .. }) = &self.events[at].what {
+            if let EventKind::Call(Call { agent, task: Some(task), .. }) = &self.events[at].what {
                 calls.entry((agent.as_str(), task.as_str())).or_default().push_back(at);
             }
         }
         let mut starts = self.starts(true);
         for &at in self.order {
-            let What::Delegation { parent, child, task } = &self.events[at].what else { continue };
+            let EventKind::Delegation { parent, child, task } = &self.events[at].what else { continue };
             let time = self.events[at].time;
             let Some(starts) = starts.get_mut(child.as_str()) else { continue };
             let Some(found) = nearest(starts, time).filter(|(start, _)| start.abs_diff(time) <= SOON as u64)
@@ -203,21 +205,22 @@ impl<'e> Split<'e> {
 
     /// A message with the words of a task goes to the run that has the task; each run of the first agent takes the next one.
     fn match_users(&mut self) {
-        let users = self.order.iter().copied().filter(|at| matches!(self.events[*at].what, What::User(_)));
+        let users =
+            self.order.iter().copied().filter(|at| matches!(self.events[*at].what, EventKind::User(_)));
         let users: Vec<usize> = users.collect();
         // By time; the order of the lines is that of their times.
         let key = |number: usize| (self.events[users[number]].time, number);
         let mut left: BTreeSet<(i64, usize)> = (0..users.len()).map(key).collect();
         let mut by_words: HashMap<&str, VecDeque<usize>> = HashMap::new();
         for (number, at) in users.iter().enumerate() {
-            if let What::User(text) = &self.events[*at].what {
+            if let EventKind::User(text) = &self.events[*at].what {
                 by_words.entry(text.as_str()).or_default().push_back(number);
             }
         }
         let mut spoken: HashSet<usize> = HashSet::new();
         for (run, own) in self.runs.iter().enumerate() {
             let delegation = own.delegation.map(|at| &self.events[at].what);
-            let Some(What::Delegation { task, .. }) = delegation else { continue };
+            let Some(EventKind::Delegation { task, .. }) = delegation else { continue };
             if let Some(number) = by_words.get_mut(task.as_str()).and_then(VecDeque::pop_front) {
                 self.of[users[number]] = run;
                 spoken.insert(run);
@@ -243,12 +246,12 @@ impl<'e> Split<'e> {
     /// Whether there are results, and none of them names a call that there is: so it was on the first two days of the format.
     fn is_without_ids(&self) -> bool {
         let calls = self.events.iter().filter_map(|event| match &event.what {
-            What::Call(call) => call.id.as_deref(),
+            EventKind::Call(call) => call.id.as_deref(),
             _ => None,
         });
         let calls: HashSet<&str> = calls.collect();
         let mut results = self.events.iter().filter_map(|event| match &event.what {
-            What::Result { call, .. } => Some(call.as_deref()),
+            EventKind::Result { call, .. } => Some(call.as_deref()),
             _ => None,
         });
         let first = results.next();
@@ -261,9 +264,9 @@ impl<'e> Split<'e> {
         let mut last: HashMap<usize, usize> = HashMap::new();
         let mut twins = HashSet::new();
         for &at in self.order {
-            let What::Call(call) = &self.events[at].what else { continue };
+            let EventKind::Call(call) = &self.events[at].what else { continue };
             let is_twin = last.get(&self.of[at]).is_some_and(|last| {
-                let What::Call(before) = &self.events[*last].what else { return false };
+                let EventKind::Call(before) = &self.events[*last].what else { return false };
                 (&before.agent, &before.tool, &before.arguments) == (&call.agent, &call.tool, &call.arguments)
             });
             if is_twin {

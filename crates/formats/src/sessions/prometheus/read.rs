@@ -45,9 +45,9 @@ pub(super) fn conversations(input: &Input, found: Rows) -> Result<Vec<Session>, 
         });
         let channel = &mut channels[number];
         match what {
-            What::Message(said) => channel.messages.push(said),
-            What::Thread { around, history: Some(history) } => channel.thread(around, place, &history),
-            What::Thread { history: None, .. } => {
+            RowContent::Message(said) => channel.messages.push(said),
+            RowContent::Thread { around, history: Some(history) } => channel.thread(around, place, &history),
+            RowContent::Thread { history: None, .. } => {
                 let finding = Finding::new(Rule::DamagedEntry, position(place), Action::SetAside);
                 findings.push(finding.because("its `conversation_history` cannot be read"));
                 beside.push((place, Aside::Raw(Text::new(raw.as_str()))));
@@ -98,7 +98,7 @@ fn decoded(value: Value<'_>) -> Option<Arc<str>> {
 }
 
 /// What a row says.
-pub(super) enum What {
+pub(super) enum RowContent {
     Message(PlacelessMessage),
     /// A thread: its row without its messages, and these.
     Thread {
@@ -115,7 +115,7 @@ impl Row {
         if root.get("message_type").is_some() {
             let own_id = format!("{user}\n{channel}");
             let scope = Scope { user, channel, thread: String::new() };
-            let what = What::Message(PlacelessMessage::row(raw.clone(), root, place));
+            let what = RowContent::Message(PlacelessMessage::row(raw.clone(), root, place));
             return Self { what, raw, place, own_id, scope };
         }
         let around = match root.holds("conversation_history", ValueKind::Array) {
@@ -124,7 +124,7 @@ impl Row {
         };
         let history = root.given("conversation_history").and_then(decoded);
         Self {
-            what: What::Thread { around, history },
+            what: RowContent::Thread { around, history },
             raw,
             place,
             own_id: format!("thread\n{thread}"),

@@ -8,7 +8,7 @@ use rejoin_record::{
 };
 use rejoin_view::{Action, Finding, Position, Rule};
 
-use super::{has_columns, is_list_or_text, read::What};
+use super::{has_columns, is_list_or_text, read::RowContent};
 use crate::{
     input::{Input, Stream},
     session::{Aside, ReadError, SourcePlace, unreadable_rest},
@@ -26,7 +26,7 @@ pub(super) struct Row {
     /// What tells its conversation from others.
     pub own_id: String,
     pub scope: Scope,
-    pub what: What,
+    pub what: RowContent,
 }
 
 /// The rows of a dump, and what else is in it.

@@ -145,7 +145,7 @@ impl Found<'_> {
                 builder.aside(nowhere(), Aside::Title(Text::new(title)));
             }
             let model = column(&row, "model").filter(|model| !model.is_empty());
-            let mut reader = MessageReader::new(Style::OpenAi, model.map(Text::new));
+            let mut reader = MessageReader::new(Style::ToolCalls, model.map(Text::new));
             let mut end = 0;
             for (index, value) in list.items().enumerate() {
                 let place = SourcePlace { index, offset: value.start(), line: None };
@@ -173,7 +173,7 @@ impl Found<'_> {
                 let finding = Finding::new(Rule::DamagedEntry, at, Action::SetAside);
                 builder
                     .findings
-                    .push(finding.because(format!("{}, and nothing after it can be read", error.reason)));
+                    .push(finding.because(format!("{}, and nothing after it can be read", error.reason())));
             }
             let context = Context::of_model(Dialect::OpenAiChat, model);
             self.sessions.push(builder.finish(self.name, Some(id), context));

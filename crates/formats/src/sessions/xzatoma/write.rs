@@ -14,7 +14,7 @@ use crate::{
     sessions::{
         agents::writing::Clock,
         rows::Rows,
-        spoken::{Conversation, MediumSource, Piece, Speaker, Spoken},
+        spoken::{Conversation, MediumSource, Piece, Speaker, SpokenMessage},
         writing::{FileContent, Writing, Written},
     },
     wire::TooLarge,
@@ -63,7 +63,7 @@ enum Part {
 }
 
 /// The messages of xzatoma for what one side said.
-fn written(spoken: &Spoken<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
+fn written(spoken: &SpokenMessage<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
     let at = spoken.at();
     let role = match spoken.speaker {
         Speaker::System => "system",
@@ -88,7 +88,7 @@ fn written(spoken: &Spoken<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
 }
 
 /// Each result is a message, and it is a text. Images follow in a message of the user.
-fn results(spoken: &Spoken<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
+fn results(spoken: &SpokenMessage<'_>, findings: &mut Vec<Finding>) -> Vec<String> {
     let at = spoken.at();
     let (mut messages, mut shown) = (Vec::new(), Vec::new());
     for piece in &spoken.pieces {

@@ -10,7 +10,7 @@ const CHOICE: ChoiceSyntax = ChoiceSyntax {
     auto: "{\"type\":\"auto\"}",
     never: "{\"type\":\"none\"}",
     any: "{\"type\":\"any\"}",
-    named: ["{\"type\":\"tool\",\"name\":", "}"],
+    named: |name| Object::new().text("type", "tool").text("name", name),
 };
 
 impl Encoder {
@@ -31,7 +31,7 @@ impl Encoder {
             let choice_sent = around.has("tool_choice");
             around.translated(&self.state.target.context, choice_sent);
         }
-        if self.state.marks == Marks::Placed {
+        if self.state.marks == CacheMarks::Placed {
             self.mark(&mut around);
         }
         around
@@ -66,8 +66,8 @@ impl Encoder {
             || ours && (string && pieces.iter().all(|piece| !blank(piece) || piece.text.is_empty()));
         let strip = self.surplus_marks > 0 && own.is_some_and(|own| own.as_str().contains(MARK));
         let instructions = target.context.own_instructions();
-        // Only a block can have a mark, so where marks come and go, a text is always a block.
-        let unmarked = target.marks == Marks::AsWritten;
+        // Only a block can have a mark, so if marks may change, text is always sent as a block.
+        let unmarked = target.marks == CacheMarks::AsWritten;
         if taken && self.state.system.is_empty() && !strip && instructions.is_none() && (unmarked || !string)
         {
             return;
@@ -114,8 +114,8 @@ impl Encoder {
             }
         }
         if tools.is_empty() {
-            let schema = "{\"type\":\"object\"}";
-            let stub = |name: &str| Object::new().text("name", name).raw("input_schema", schema).finish();
+            let stub =
+                |name: &str| Object::new().text("name", name).raw("input_schema", tools::ANY_OBJECT).finish();
             tools = tools::stubs(&mut self.state, &mut names, stub);
         } else if !rebuilt {
             tools.clear();

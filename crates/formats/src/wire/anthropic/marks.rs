@@ -73,9 +73,8 @@ pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
 /// Copies a block, with `content` in place of its own if given, and without its cache mark if `unmarked`.
 fn copy(block: Value<'_>, unmarked: bool, content: Option<&str>) -> String {
     let fields = block.fields().filter(|(key, _)| !unmarked || !key.is_str("cache_control"));
-    let fields = fields.map(|(key, value)| {
-        let json = content.filter(|_| key.is_str("content")).unwrap_or(value.raw());
-        format!("{}:{json}", key.raw())
+    let copy = fields.fold(Object::with_room(block.raw().len()), |copy, (key, value)| {
+        copy.field(key, content.filter(|_| key.is_str("content")).unwrap_or(value.raw()))
     });
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    copy.finish()
 }

@@ -5,6 +5,7 @@ mod marks;
 mod pieces;
 mod plain;
 mod results;
+mod settings;
 mod stream;
 mod write;
 
@@ -42,7 +43,7 @@ pub static WIRE: Wire = Wire {
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
     },
     version: Some("/v1"),
-    other_fields: |message| render::chat_fields(message, Style::Anthropic),
+    other_fields: |message| render::chat_fields(message, Style::Blocks),
     // The API counts tokens read from its cache and written to it separately.
     usage: UsageFields {
         input: &["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"],
@@ -57,6 +58,7 @@ pub static WIRE: Wire = Wire {
         blocks.any(|block| block.given("type").is_some_and(|kind| kind.is_str("tool_result")))
     },
     encoder: write::encoder,
+    settings: settings::fields,
     decoder: Decoder::<stream::MessagesAssembly>::boxed,
     answers: include_str!("answers.txt"),
     ..CHAT

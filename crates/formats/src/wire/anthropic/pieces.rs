@@ -18,7 +18,7 @@ pub(super) enum Json<'i> {
     Block(Cow<'i, str>),
     Text(Cow<'i, str>),
     /// A text of the record, which need not be decoded to be written.
-    Said(&'i Text),
+    SourceText(&'i Text),
 }
 
 impl<'i> Json<'i> {
@@ -30,9 +30,7 @@ impl<'i> Json<'i> {
         if matches!(self, Self::Block(_)) {
             return self.write_bare(out);
         }
-        out.push_str("{\"type\":\"text\",\"text\":");
-        self.write_bare(out);
-        out.push('}');
+        Object::append(out, |block| block.str("type", "text").with("text", |out| self.write_bare(out)));
     }
 
     /// Writes a text as a string rather than a block.
@@ -40,7 +38,7 @@ impl<'i> Json<'i> {
         match self {
             Self::Block(json) => out.push_str(json),
             Self::Text(text) => write::string(out, text),
-            Self::Said(text) => text.write_literal(out),
+            Self::SourceText(text) => text.write_literal(out),
         }
     }
 
@@ -87,7 +85,7 @@ impl Encoder {
             (BlockKind::Text(text), None) => {
                 self.state.ledger.lossy(text, at);
                 // A content that is a string stays a string: see `push_pieces`.
-                return Some(Piece { json: Json::Said(text), exact: !text.is_lossy() });
+                return Some(Piece { json: Json::SourceText(text), exact: !text.is_lossy() });
             }
             (kind, None) => match media_block(kind, WIRE.is_own(message)) {
                 Some(block) => Json::Block(block.into()),
@@ -109,12 +107,12 @@ impl Encoder {
         if gone == 0 {
             return as_it_is;
         }
-        if self.state.target.marks == Marks::AsWritten {
+        if self.state.target.marks == CacheMarks::AsWritten {
             self.surplus_marks -= gone;
         }
         let why = match self.state.target.marks {
-            Marks::AsWritten => "more marks than the provider takes",
-            Marks::LeftOut | Marks::Placed => "marks are set for every request anew",
+            CacheMarks::AsWritten => "more marks than the provider takes",
+            CacheMarks::LeftOut | CacheMarks::Placed => "marks are set for every request anew",
         };
         self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("cache_control").because(why);
         Piece { json: Json::Block(without_marks(block, gone).into()), exact: false }

@@ -80,7 +80,7 @@ impl Encoder {
                 pending.exact.filter(|count| exact && place == Some(*count)).map(|count| count + 1);
         }
         if !media.is_empty() {
-            // What stands beside results ends a tool loop, as words of the user do.
+            // Content beside results ends a tool loop, as a user message does.
             self.user_spoke = true;
             pending.exact = None;
             pending.pieces.extend(media);
@@ -106,13 +106,10 @@ impl Encoder {
             let piece = self.marked(raw, Position::block(message, block));
             return (piece.json.into_block(), piece.exact);
         }
-        let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
-        write::string(&mut out, id);
+        let block = Object::new().str("type", "tool_result").str("tool_use_id", id);
         if results.is_empty() {
-            write::key(&mut out, "content");
-            write::string(&mut out, sound::NO_RESULT);
-            out.push_str(",\"is_error\":true}");
-            return (out, false);
+            let block = block.text("content", sound::NO_RESULT).flag("is_error", true);
+            return (block.finish(), false);
         }
         let is_error = results.iter().all(|result| result.result().is_error);
         let mut pieces = Vec::new();
@@ -122,7 +119,7 @@ impl Encoder {
                 let Some(piece) = self.content_piece(result.message(), block, at) else { continue };
                 // A failed result must hold only text (ANT-24).
                 let is_text =
-                    block.as_text().is_some() || matches!(piece.json, Json::Text(_) | Json::Said(_));
+                    block.as_text().is_some() || matches!(piece.json, Json::Text(_) | Json::SourceText(_));
                 if is_text || !is_error {
                     pieces.push(piece.json);
                 } else if render::is_media(block) {
@@ -138,22 +135,13 @@ impl Encoder {
             [block] if results.len() == 1 && form == Form::Text && pieces.len() == 1 => Some(block),
             _ => None,
         };
-        match only.and_then(|block| block.as_text()) {
-            Some(text) => {
-                write::key(&mut out, "content");
-                text.write_literal(&mut out);
-            }
-            None if pieces.is_empty() => {}
-            None => {
-                write::key(&mut out, "content");
-                write_list(&mut out, pieces);
-            }
-        }
-        if is_error {
-            out.push_str(",\"is_error\":true");
-        }
-        out.push('}');
-        (out, false)
+        let block = match only.and_then(|block| block.as_text()) {
+            Some(text) => block.with("content", |out| text.write_literal(out)),
+            None if pieces.is_empty() => block,
+            None => block.with("content", |out| write_list(out, pieces)),
+        };
+        let block = if is_error { block.flag("is_error", true) } else { block };
+        (block.finish(), false)
     }
 
     /// A result's own bytes, if its id is unchanged and the API accepts it.

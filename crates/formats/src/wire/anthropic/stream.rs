@@ -24,7 +24,7 @@ pub(super) struct MessagesAssembly {
 #[derive(Default)]
 struct Growth {
     kind: String,
-    fields: Growing,
+    fields: GrowingObject,
     /// The arguments of a call, as text.
     input: Streamed,
     citations: Vec<String>,
@@ -44,7 +44,11 @@ impl MessagesAssembly {
             _ => {}
         }
         self.places.insert(index, self.blocks.len());
-        self.blocks.push(Growth { kind: kind.into_owned(), fields: Growing::of(block), ..Growth::default() });
+        self.blocks.push(Growth {
+            kind: kind.into_owned(),
+            fields: GrowingObject::of(block),
+            ..Growth::default()
+        });
     }
 
     fn grow(&mut self, index: u64, delta: Value<'_>, out: &mut Vec<Delta>) {
@@ -105,7 +109,7 @@ impl MessagesAssembly {
 }
 
 impl Assembly for MessagesAssembly {
-    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         let kind = event.given("type").and_then(Value::as_str).unwrap_or_else(|| name.into());
         let index = event.given("index").and_then(Value::as_u64).unwrap_or(0);
         let mut stop = |holder: Value<'_>| {
@@ -152,7 +156,7 @@ impl Assembly for MessagesAssembly {
         true
     }
 
-    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+    fn item(mut self, _: &Facts, complete: bool) -> Option<Item> {
         let mut whole = complete;
         let halted = !complete && self.blocks.last().is_some_and(|block| !block.ended);
         self.blocks.iter_mut().for_each(|block| whole &= block.end(complete));
@@ -161,8 +165,8 @@ impl Assembly for MessagesAssembly {
         Some(Item { json, whole, halted })
     }
 
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
-        let mut reader = MessageReader::new(Style::Anthropic, seen.model_text());
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
+        let mut reader = MessageReader::new(Style::Blocks, seen.model_text());
         reader.read(item, buffer, 0).map(|read| read.message)
     }
 }

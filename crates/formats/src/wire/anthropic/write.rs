@@ -19,8 +19,8 @@ const FORMAT: &str = "anthropic";
 
 pub(super) fn encoder(settings: &Arc<Target>, view: &SoundView) -> Box<dyn Encode> {
     let surplus_marks = match settings.marks {
-        Marks::AsWritten => count_marks(view, settings).saturating_sub(CACHE_MARKS),
-        Marks::LeftOut | Marks::Placed => usize::MAX,
+        CacheMarks::AsWritten => count_marks(view, settings).saturating_sub(CACHE_MARKS),
+        CacheMarks::LeftOut | CacheMarks::Placed => usize::MAX,
     };
     Box::new(Encoder {
         state: EncoderState::new(&WIRE, settings),
@@ -57,11 +57,11 @@ impl Pass for Encoder {
         self.around()
     }
 
-    fn last(&self) -> Last {
+    fn last(&self) -> LastRole {
         match self.ends_with_assistant {
-            _ if self.state.list.is_empty() => Last::Nobody,
-            Some(index) => Last::Model(Some(index)),
-            None => Last::User,
+            _ if self.state.list.is_empty() => LastRole::NoMessage,
+            Some(index) => LastRole::Model(Some(index)),
+            None => LastRole::User,
         }
     }
 
@@ -98,8 +98,8 @@ impl Pass for Encoder {
         }
         let message = item.message();
         let whole = item.is_complete() && WIRE.is_regular(message);
-        // Only a block can have a mark, so where marks come and go, a text is always a block.
-        let unmarked = self.state.target.marks == Marks::AsWritten || message.form != Form::Text;
+        // Only a block can have a mark, so if marks may change, text is always sent as a block.
+        let unmarked = self.state.target.marks == CacheMarks::AsWritten || message.form != Form::Text;
         if whole
             && unmarked
             && pieces.len() == message.blocks.len()
@@ -199,7 +199,7 @@ impl Encoder {
     /// Writes a new message; its content is a string if the source has only a string.
     fn push_pieces(&mut self, role: &str, message: &Message, pieces: Vec<Piece<'_>>) {
         match only_text(message).filter(|_| pieces.len() == 1 && pieces[0].exact) {
-            Some(text) => self.push_text(role, Json::Said(text)),
+            Some(text) => self.push_text(role, Json::SourceText(text)),
             None => self.push_new(role, pieces.into_iter().map(|piece| piece.json)),
         }
     }
@@ -232,10 +232,10 @@ impl Encoder {
     }
 
     fn user_pieces<'i>(&mut self, item: ItemRef<'i>) -> Vec<Piece<'i>> {
-        let parts = item.parts().flat_map(|part| render::spoken(part, item.index()));
-        let pieces = parts.filter_map(|(at, spoken)| match spoken {
-            Spoken::Block(block) => self.content_piece(item.message(), block, at),
-            Spoken::Label(text) => Some(Piece { json: Json::text(text), exact: false }),
+        let parts = item.parts().flat_map(|part| render::pieces(part, item.index()));
+        let pieces = parts.filter_map(|(at, piece)| match piece {
+            ItemPiece::Block(block) => self.content_piece(item.message(), block, at),
+            ItemPiece::Label(text) => Some(Piece { json: Json::text(text), exact: false }),
         });
         pieces.collect()
     }
@@ -276,7 +276,7 @@ impl Encoder {
 
     fn call<'i>(&mut self, item: ItemRef<'i>, exchange: ExchangeRef<'i>) -> (Piece<'i>, String) {
         let at = Position::block(item.index(), exchange.block());
-        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
+        let CallSpelling { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten
             && !exchange.call().arguments.has_lone_surrogate();
         let block = &item.message().blocks[exchange.block()];
@@ -306,7 +306,7 @@ impl Encoder {
     }
 
     fn push_text(&mut self, role: &str, text: Json<'_>) {
-        if role == "user" && self.state.target.marks != Marks::AsWritten {
+        if role == "user" && self.state.target.marks != CacheMarks::AsWritten {
             return self.push_new(role, [text]);
         }
         self.push_content(role, |out| text.write_bare(out));
@@ -318,9 +318,7 @@ impl Encoder {
 
     fn push_content(&mut self, role: &str, content: impl FnOnce(&mut String)) {
         self.push_json(role, |out| {
-            ["{\"role\":\"", role, "\",\"content\":"].iter().for_each(|piece| out.push_str(piece));
-            content(out);
-            out.push('}');
+            Object::append(out, |message| message.str("role", role).with("content", content));
         });
     }
 }

@@ -21,7 +21,7 @@ impl Encoder {
             tool_spec(name, description, &tools::schema(tool))
         });
         if specs.is_empty() {
-            let stub = |name: &str| tool_spec(name, None, "{\"type\":\"object\"}");
+            let stub = |name: &str| tool_spec(name, None, tools::ANY_OBJECT);
             specs = tools::stubs(&mut self.state, &mut names, stub);
         }
         let choice = tools::choice(&mut self.state, &names);
@@ -50,6 +50,8 @@ fn tool_choice(choice: &ToolChoice) -> Option<String> {
         ToolChoice::Auto => Some(String::from("{\"auto\":{}}")),
         ToolChoice::Any => Some(String::from("{\"any\":{}}")),
         ToolChoice::Never => None,
-        ToolChoice::Named(name) => Some(format!("{{\"tool\":{{\"name\":{}}}}}", render::quoted(name))),
+        ToolChoice::Named(name) => {
+            Some(Object::new().object("tool", Object::new().text("name", name)).finish())
+        }
     }
 }

@@ -37,6 +37,10 @@ pub static WIRE: Wire = Wire {
         blocks.any(|block| block.given("toolResult").is_some())
     },
     encoder: write::encoder,
+    settings: |wanted| {
+        let limit = wanted.limit.set().map(|max| Object::new().number("maxTokens", max).finish());
+        limit.map(|limit| ("inferenceConfig", limit)).into_iter().collect()
+    },
     decoder: Decoder::<stream::ConverseAssembly>::boxed,
     answers: include_str!("answers.txt"),
     ..CHAT

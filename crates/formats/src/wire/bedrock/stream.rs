@@ -16,7 +16,7 @@ pub(super) struct ConverseAssembly {
 }
 
 impl Assembly for ConverseAssembly {
-    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         let Some(message) = event.given("output").and_then(|output| output.given("message")) else {
             return false;
         };
@@ -45,11 +45,11 @@ impl Assembly for ConverseAssembly {
         true
     }
 
-    fn item(self, _: &Seen, complete: bool) -> Option<Item> {
+    fn item(self, _: &Facts, complete: bool) -> Option<Item> {
         self.message.map(|json| Item { json, whole: complete, halted: false })
     }
 
-    fn read(item: Value<'_>, buffer: &Arc<str>, _: &Seen) -> Option<Message> {
+    fn read(item: Value<'_>, buffer: &Arc<str>, _: &Facts) -> Option<Message> {
         let base = item.start();
         let blocks = item.given("content")?.items().map(|value| {
             let span = Span::verbatim(value.start() - base, value.raw().len());

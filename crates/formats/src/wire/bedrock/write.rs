@@ -58,11 +58,11 @@ impl Pass for Encoder {
         self.around()
     }
 
-    fn last(&self) -> Last {
+    fn last(&self) -> LastRole {
         match self.turn.as_ref().map(|turn| turn.speaker) {
-            None => Last::Nobody,
-            Some(Speaker::User) => Last::User,
-            Some(Speaker::Assistant) => Last::Model(self.last),
+            None => LastRole::NoMessage,
+            Some(Speaker::User) => LastRole::User,
+            Some(Speaker::Assistant) => LastRole::Model(self.last),
         }
     }
 
@@ -117,7 +117,7 @@ impl Pass for Encoder {
                 continue;
             };
             let at = Position::block(item.index(), exchange.block());
-            let Spelled { id, name, .. } = self.state.spell(item, exchange);
+            let CallSpelling { id, name, .. } = self.state.spell(item, exchange);
             let input = calls::object(exchange, at, &mut self.state.ledger);
             let call = Object::new().text("toolUseId", &id).text("name", &name).raw("input", &input);
             blocks.push(Object::new().object("toolUse", call).finish());
@@ -239,11 +239,11 @@ impl Encoder {
             self.state.ledger.role_order(Position::message(index), Action::Joined, why);
         }
         if !joins {
-            let head = match speaker {
-                Speaker::User => "{\"role\":\"user\",\"content\":[",
-                Speaker::Assistant => "{\"role\":\"assistant\",\"content\":[",
+            let role = match speaker {
+                Speaker::User => "user",
+                Speaker::Assistant => "assistant",
             };
-            self.state.list.open(head, "]}");
+            self.state.list.open(role, "content");
             self.turn = Some(Turn { speaker, has_text: false, media: Shelf::default() });
         }
         self.last = Some(index);

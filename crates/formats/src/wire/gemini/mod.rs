@@ -6,6 +6,7 @@ mod pieces;
 mod plain;
 pub(crate) mod read;
 mod results;
+mod settings;
 mod stream;
 mod write;
 
@@ -59,6 +60,9 @@ pub static WIRE: Wire = Wire {
         parts.any(|part| part.given("functionResponse").is_some())
     },
     encoder: write::encoder,
+    own_item: read::is_content,
+    is_signed: read::is_signed,
+    settings: settings::fields,
     decoder: Decoder::<stream::ContentAssembly>::boxed,
     answers: include_str!("answers.txt"),
     ..CHAT

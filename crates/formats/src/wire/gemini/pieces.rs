@@ -45,11 +45,7 @@ impl Encoder {
 
 /// `{"text":…}`
 pub(super) fn text_part(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    out.push_str("{\"text\":");
-    write::string(&mut out, text);
-    out.push('}');
-    out
+    Object::with_room(text.len() + 16).str("text", text).finish()
 }
 
 /// A picture or document as a part; `None` if the API cannot take it.

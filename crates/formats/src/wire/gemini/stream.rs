@@ -45,7 +45,7 @@ impl ContentAssembly {
 }
 
 impl Assembly for ContentAssembly {
-    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         let chunk = event.given("response").unwrap_or(event);
         seen.model(chunk, "modelVersion");
         let counted = chunk.given("usageMetadata");
@@ -68,7 +68,7 @@ impl Assembly for ContentAssembly {
         candidates.is_some() || blocked.is_some() || counted.is_some()
     }
 
-    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+    fn item(mut self, _: &Facts, complete: bool) -> Option<Item> {
         // Empty texts without a signature are dropped.
         self.parts.retain(|part| !matches!(part, Part::Words { text, .. } if text.is_empty()));
         let halted = matches!(self.parts.last()?, Part::Words { .. });
@@ -86,7 +86,7 @@ impl Assembly for ContentAssembly {
         Some(Item { json, whole: complete, halted })
     }
 
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
         ContentReader::of_response(seen.model_text(), &seen.seed).answer(item, buffer)
     }
 }

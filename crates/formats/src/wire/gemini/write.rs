@@ -79,11 +79,11 @@ impl Pass for Encoder {
         self.around()
     }
 
-    fn last(&self) -> Last {
+    fn last(&self) -> LastRole {
         match &self.content {
-            None => Last::Nobody,
-            Some(content) if content.speaker == Speaker::Model => Last::Model(content.index),
-            Some(_) => Last::User,
+            None => LastRole::NoMessage,
+            Some(content) if content.speaker == Speaker::Model => LastRole::Model(content.index),
+            Some(_) => LastRole::User,
         }
     }
 
@@ -111,10 +111,10 @@ impl Pass for Encoder {
         let mut pieces: Vec<Piece<'_>> = Vec::new();
         for (part_place, part) in item.parts().enumerate() {
             let intact = self.is_intact(Speaker::User, place, part_place);
-            for (at, spoken) in render::spoken(part, item.index()) {
-                match spoken {
-                    Spoken::Block(block) => pieces.extend(self.piece(message, block, at, intact)),
-                    Spoken::Label(text) => {
+            for (at, piece) in render::pieces(part, item.index()) {
+                match piece {
+                    ItemPiece::Block(block) => pieces.extend(self.piece(message, block, at, intact)),
+                    ItemPiece::Label(text) => {
                         pieces.push(Piece { json: text_part(&text).into(), exact: false });
                     }
                 }
@@ -155,10 +155,12 @@ impl Pass for Encoder {
                         }
                         BlockKind::Reasoning(reasoning) => {
                             let goes = match self.state.target.bond(reasoning, WIRE.dialect) {
-                                Bond::Elsewhere => false,
-                                Bond::Issuer => true,
-                                Bond::Prefix(_) => intact,
-                                Bond::Source => self.state.keeps_reasoning && (intact || !reasoning.sealed),
+                                ReasoningBond::Elsewhere => false,
+                                ReasoningBond::Issuer => true,
+                                ReasoningBond::Prefix(_) => intact,
+                                ReasoningBond::Source => {
+                                    self.state.keeps_reasoning && (intact || !reasoning.sealed)
+                                }
                             };
                             match WIRE.own_bytes(message, content).filter(|_| goes) {
                                 Some(raw) => pieces.push(Piece { json: raw.into(), exact: true }),
@@ -206,7 +208,7 @@ impl Encoder {
         });
         let sealed = Reasoning { sealed: true, ..issued?.clone() };
         match self.state.target.bond(&sealed, WIRE.dialect) {
-            Bond::Prefix(prefix) => Some(self.prefix() == prefix),
+            ReasoningBond::Prefix(prefix) => Some(self.prefix() == prefix),
             _ => Some(false),
         }
     }
@@ -331,7 +333,7 @@ impl Encoder {
                 self.state.ledger.role_order(at, Action::Joined, "roles alternate");
             }
             if let Some(own) = last.own.take() {
-                self.state.list.open(head(speaker), END);
+                self.open_content(speaker);
                 Parts::Own(own).into_list().iter().for_each(|part| self.state.list.part(part));
             }
             parts.into_list().iter().for_each(|part| self.state.list.part(part));
@@ -347,12 +349,21 @@ impl Encoder {
         let own = match parts {
             Parts::Own(message) => Some(message),
             Parts::New(parts) => {
-                self.state.list.open(head(speaker), END);
+                self.open_content(speaker);
                 parts.iter().for_each(|part| self.state.list.part(part));
                 None
             }
         };
         self.content = Some(Content { speaker, own, results, index });
+    }
+
+    /// Begins a content, up to its parts.
+    fn open_content(&mut self, speaker: Speaker) {
+        let role = match speaker {
+            Speaker::User => "user",
+            Speaker::Model => "model",
+        };
+        self.state.list.open(role, "parts");
     }
 
     /// Writes the last content, if it was held back.
@@ -362,17 +373,6 @@ impl Encoder {
         }
     }
 }
-
-/// The beginning of a content, up to its parts.
-fn head(speaker: Speaker) -> &'static str {
-    match speaker {
-        Speaker::User => "{\"role\":\"user\",\"parts\":[",
-        Speaker::Model => "{\"role\":\"model\",\"parts\":[",
-    }
-}
-
-/// The end of a content, after its parts.
-const END: &str = "]}";
 
 /// Whether a block is empty and only names the issuer of its message's signatures.
 fn names_issuer(block: &Block, reasoning: &Reasoning) -> bool {

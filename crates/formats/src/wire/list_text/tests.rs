@@ -16,7 +16,7 @@ fn what_is_written_does_not_depend_on_when_it_is_settled() {
     }
     settled.settle();
     for list in [&mut whole, &mut settled] {
-        list.open("[", "]");
+        list.open("r", "p");
         list.part("2");
     }
     settled.settle();
@@ -25,10 +25,10 @@ fn what_is_written_does_not_depend_on_when_it_is_settled() {
         list.part("3");
         list.push_by_user(|out| out.push('4'));
     }
-    assert_eq!((text(&whole).as_str(), text(&settled)), ("1,[2,3],4", text(&whole)));
+    assert_eq!((text(&whole).as_str(), text(&settled)), (r#"1,{"role":"r","p":[2,3]},4"#, text(&whole)));
     assert_eq!(settled.clone().into_parts().0.len(), 2);
     assert_eq!(whole.prefix("x", None), settled.prefix("x", None));
-    assert_eq!((settled.length(), settled.count()), (9, 3));
+    assert_eq!((settled.length(), settled.count()), (26, 3));
     let last = settled.by_user().last().unwrap();
     assert_eq!(settled.text(last), "4");
 }
@@ -36,12 +36,12 @@ fn what_is_written_does_not_depend_on_when_it_is_settled() {
 #[test]
 fn prefixes_tell_everything_apart() {
     let mut one = ListText::default();
-    one.open("[", "]");
+    one.open("r", "p");
     one.part("1");
     let mut closed = ListText::default();
-    closed.push("[1]");
+    closed.push(r#"{"role":"r","p":[1]}"#);
     assert_eq!(one.prefix("", None), closed.prefix("", None), "only what goes out counts");
-    assert_eq!(ListText::default().prefix("", Some("[1]")), closed.prefix("", None));
+    assert_eq!(ListText::default().prefix("", Some(r#"{"role":"r","p":[1]}"#)), closed.prefix("", None));
     assert_ne!(one.prefix("", None), one.prefix("1", None));
     let before = one.prefix("", None);
     one.part("2");

@@ -7,15 +7,15 @@ use crate::wire::{openai_chat::stream::ChatAssembly, prelude::*};
 pub(super) struct MistralAssembly(ChatAssembly);
 
 impl Assembly for MistralAssembly {
-    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         self.0.event(name, event, seen, out)
     }
 
-    fn item(self, seen: &Seen, complete: bool) -> Option<Item> {
+    fn item(self, seen: &Facts, complete: bool) -> Option<Item> {
         self.0.item(seen, complete)
     }
 
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
         let mut message = ChatAssembly::read(item, buffer, seen)?;
         for block in &mut message.blocks {
             if let Some(text) = thought(block) {

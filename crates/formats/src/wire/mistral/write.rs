@@ -11,13 +11,17 @@ use crate::wire::{prelude::*, render::ChatContent};
 const BRIDGE: &str = "Understood.";
 
 pub(super) fn encoder(settings: &Arc<Target>, _: &SoundView) -> Box<dyn Encode> {
-    pass::begun(Encoder { state: EncoderState::new(&WIRE, settings), last: Last::Nobody, after_tool: false })
+    pass::begun(Encoder {
+        state: EncoderState::new(&WIRE, settings),
+        last: LastRole::NoMessage,
+        after_tool: false,
+    })
 }
 
 #[derive(Clone)]
 struct Encoder {
     state: EncoderState,
-    last: Last,
+    last: LastRole,
     /// Whether the last message is a tool's.
     after_tool: bool,
 }
@@ -27,7 +31,7 @@ const CHOICE: ChoiceSyntax = ChoiceSyntax { any: "\"any\"", ..ChoiceSyntax::CHAT
 impl Pass for Encoder {
     with_state!();
 
-    fn last(&self) -> Last {
+    fn last(&self) -> LastRole {
         self.last
     }
 
@@ -70,7 +74,7 @@ impl Pass for Encoder {
         for part in item.parts() {
             if let Some(thought) = fragments::thought(part, &self.state.target, WIRE.dialect) {
                 let text = render::text_block(thought);
-                content.part(format!("{{\"type\":\"thinking\",\"thinking\":[{text}]}}"));
+                content.part(Object::new().text("type", "thinking").list("thinking", [text]).finish());
                 continue;
             }
             let PartRef::Exchange(exchange) = part else {
@@ -97,11 +101,11 @@ impl Pass for Encoder {
         if !sent.is_empty() {
             message = message.list("tool_calls", list);
         }
-        if self.last == Last::Nobody {
+        if self.last == LastRole::NoMessage {
             self.open(at, "a conversation begins with a user message");
         }
         self.state.push(&message.finish());
-        (self.last, self.after_tool) = (Last::Model(Some(item.index())), false);
+        (self.last, self.after_tool) = (LastRole::Model(Some(item.index())), false);
         self.results(&sent, at);
     }
 
@@ -124,9 +128,9 @@ impl Pass for Encoder {
 
 impl Encoder {
     /// Writes the results of a batch, one message each, then a user message with their media.
-    fn results(&mut self, sent: &[(ExchangeRef<'_>, Spelled)], at: Position) {
+    fn results(&mut self, sent: &[(ExchangeRef<'_>, CallSpelling)], at: Position) {
         let mut media = ChatContent::default();
-        for (exchange, Spelled { id, name, .. }) in sent {
+        for (exchange, CallSpelling { id, name, .. }) in sent {
             let mut content = ChatContent::default();
             if exchange.results().len() == 0 {
                 content.text(sound::NO_RESULT);
@@ -160,7 +164,7 @@ impl Encoder {
             }
             let message = Object::new().text("role", "tool").text("content", texts.join("\n\n"));
             self.state.push(&message.text("tool_call_id", id).text("name", name).finish());
-            (self.last, self.after_tool) = (Last::User, true);
+            (self.last, self.after_tool) = (LastRole::User, true);
         }
         if let Some(json) = media.json() {
             self.push_user(&json, at);
@@ -175,20 +179,20 @@ impl Encoder {
             self.push("assistant", &render::quoted(BRIDGE));
         }
         self.push("user", content);
-        (self.last, self.after_tool) = (Last::User, false);
+        (self.last, self.after_tool) = (LastRole::User, false);
     }
 
     fn push(&mut self, role: &str, content: &str) {
-        self.state.push(&format!("{{\"role\":\"{role}\",\"content\":{content}}}"));
+        self.state.push(&render::message(role, content));
     }
 }
 
 /// An image or document as a chunk of a user message; `None` if the API cannot take it.
 fn media_chunk(kind: &BlockKind) -> Option<String> {
-    let url = render::quoted(&render::image_url(&WIRE.media.judge(kind).ok()?)?);
+    let url = render::image_url(&WIRE.media.judge(kind).ok()?)?;
     let BlockKind::Document(media) = kind else {
-        return Some(format!("{{\"type\":\"image_url\",\"image_url\":{url}}}"));
+        return Some(Object::new().text("type", "image_url").text("image_url", url).finish());
     };
-    let chunk = Object::new().text("type", "document_url").raw("document_url", &url);
+    let chunk = Object::new().text("type", "document_url").text("document_url", url);
     Some(chunk.text_if("document_name", media.name.as_ref()).finish())
 }

@@ -1,5 +1,7 @@
 //! The spelling of ids and names.
 
+use rejoin_record::Raw;
+
 use super::*;
 
 #[test]
@@ -48,4 +50,21 @@ fn names_of_another_alphabet() {
         assert_eq!(spelled(&wire), wire);
     }
     assert_ne!(spelled("1a"), spelled("_1a"));
+}
+
+/// After a conversion a history calls a tool by the name that the request uses for it. The declared tool is meant, unless there is one
+/// with exactly that name.
+#[test]
+fn a_declared_tool_is_found_by_the_name_in_the_request() {
+    let wire = crate::Dialect::Anthropic.wire();
+    let mut spelling = Spelling::new(wire);
+    let theirs = wire.spell("a.b").into_owned();
+    let call = ToolCall::new("c1", theirs.clone(), "{}");
+    assert_eq!(
+        spelling.tool(&call, None, Position::message(0), &mut Ledger::new(true, wire.media)).0,
+        theirs
+    );
+    let tool = |name: &str| ToolDeclaration::function(name, "", Raw::new("{}"));
+    assert_eq!(spelling.respelled(&[tool("a.b")]).names, [(String::from("a.b"), theirs.clone())]);
+    assert!(spelling.respelled(&[tool("a.b"), tool(&theirs)]).names.is_empty());
 }

@@ -1,5 +1,6 @@
 //! Ollama's `/api/chat`: contents are strings, calls have no ids.
 
+mod settings;
 mod stream;
 mod write;
 
@@ -24,6 +25,7 @@ pub static WIRE: Wire = Wire {
     },
     stops: StopWords { done: "stop", length: "length", refused: "", paused: "" },
     encoder: write::encoder,
+    settings: settings::fields,
     decoder: Decoder::<stream::LinesAssembly>::boxed,
     answers: include_str!("answers.txt"),
     ..CHAT

@@ -10,10 +10,10 @@ const FORMAT: &str = "ollama";
 
 /// The part of a message that was received.
 #[derive(Default)]
-pub(super) struct LinesAssembly(Growing);
+pub(super) struct LinesAssembly(GrowingObject);
 
 impl Assembly for LinesAssembly {
-    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         seen.model(event, "model");
         seen.count(&WIRE.usage, Some(event));
         let message = event.given("message").filter(|message| message.as_str().is_none());
@@ -40,7 +40,7 @@ impl Assembly for LinesAssembly {
         message.is_some() || done.is_some()
     }
 
-    fn item(mut self, _: &Seen, complete: bool) -> Option<Item> {
+    fn item(mut self, _: &Facts, complete: bool) -> Option<Item> {
         if complete {
             self.0.end();
         }
@@ -49,7 +49,7 @@ impl Assembly for LinesAssembly {
     }
 
     /// Reads a message. Its calls have no ids and get some that no other response has.
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
         let base = item.start();
         let written = |name| {
             let text = item.given(name).and_then(|value| value.to_text(base));

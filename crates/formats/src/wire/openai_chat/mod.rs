@@ -2,6 +2,7 @@
 
 mod around;
 mod plain;
+mod settings;
 pub(crate) mod stream;
 mod stream_calls;
 mod write;
@@ -36,7 +37,7 @@ pub(crate) const CHAT: Wire = Wire {
     id_length: ID_LENGTH,
     version: None,
     streams_lines: false,
-    other_fields: |message| render::chat_fields(message, Style::OpenAi),
+    other_fields: |message| render::chat_fields(message, Style::ToolCalls),
     tools: ToolSyntax::COMMON,
     usage: UsageFields {
         input: &["prompt_tokens"],
@@ -54,6 +55,9 @@ pub(crate) const CHAT: Wire = Wire {
     plain: None,
     continues: |_, item| item.given("role").is_some_and(|role| role.is_str("tool")),
     encoder: write::encoder,
+    own_item: |_| false,
+    is_signed: |_| false,
+    settings: settings::fields,
     decoder: Decoder::<stream::ChatAssembly>::boxed,
     answers: include_str!("answers.txt"),
 };

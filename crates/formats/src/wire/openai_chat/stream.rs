@@ -20,7 +20,7 @@ pub(crate) struct ChatAssembly {
     details: Details,
     calls: Calls,
     /// Other fields of the message: reasoning in strings, a refusal, lists.
-    fields: Growing,
+    fields: GrowingObject,
     refused: bool,
 }
 
@@ -78,7 +78,7 @@ impl ChatAssembly {
 }
 
 impl Assembly for ChatAssembly {
-    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, _: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         seen.model(event, "model");
         let counted = event.given("usage").or_else(|| event.given("x_groq")?.given("usage"));
         seen.count(&WIRE.usage, counted);
@@ -103,7 +103,7 @@ impl Assembly for ChatAssembly {
         true
     }
 
-    fn item(mut self, seen: &Seen, complete: bool) -> Option<Item> {
+    fn item(mut self, seen: &Facts, complete: bool) -> Option<Item> {
         if complete {
             self.content.end();
             self.fields.end();
@@ -112,7 +112,7 @@ impl Assembly for ChatAssembly {
         let mut message = Object::new().text("role", "assistant").raw("content", &self.content.json());
         message = self.fields.add_to(message);
         if !self.details.list.is_empty() {
-            message = message.list("reasoning_details", self.details.list.iter().map(Growing::json));
+            message = message.list("reasoning_details", self.details.list.iter().map(GrowingObject::json));
         }
         if !self.calls.is_empty() {
             message = message.list("tool_calls", self.calls.json(&seen.seed));
@@ -120,8 +120,8 @@ impl Assembly for ChatAssembly {
         Some(Item { json: message.finish(), whole: complete, halted: true })
     }
 
-    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
-        let mut reader = MessageReader::new(Style::OpenAi, seen.model_text());
+    fn read(item: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
+        let mut reader = MessageReader::new(Style::ToolCalls, seen.model_text());
         reader.read(item, buffer, 0).map(|read| read.message)
     }
 }
@@ -213,7 +213,7 @@ impl Content {
 /// `reasoning_details`, which must be sent back unchanged: pieces of one detail are joined, and nothing else is touched.
 #[derive(Default)]
 struct Details {
-    list: Vec<Growing>,
+    list: Vec<GrowingObject>,
     /// Positions by number, kind and id.
     places: HashMap<(u64, String, String), usize>,
     /// Kind and id of the last detail, if it has no number.
@@ -241,7 +241,7 @@ impl Details {
             }
         };
         if place >= self.list.len() {
-            self.list.push(Growing::default());
+            self.list.push(GrowingObject::default());
         }
         let detail = &mut self.list[place];
         let mut words = String::new();

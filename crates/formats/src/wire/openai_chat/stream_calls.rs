@@ -24,7 +24,7 @@ struct Call {
     /// Whether it is called with free text.
     custom: bool,
     /// Other fields, such as a signature of another API.
-    more: Growing,
+    more: GrowingObject,
 }
 
 impl Calls {

@@ -37,16 +37,16 @@ impl Pass for Encoder {
     }
 
     fn say(&mut self, text: &str, _: usize) {
-        self.state.push(&format!("{{\"role\":\"user\",\"content\":{}}}", render::quoted(text)));
-    }
-
-    fn instruct(&mut self, texts: Vec<String>) {
-        let content = ChatContent::of(&texts).json().unwrap_or_default();
-        self.state.push(&format!("{{\"role\":\"system\",\"content\":{content}}}"));
+        self.state.push(&render::message("user", &render::quoted(text)));
     }
 
     fn system(&mut self, item: ItemRef<'_>) {
         self.speaker(if item.role() == SoundRole::System { "system" } else { "developer" }, item);
+    }
+
+    fn instruct(&mut self, texts: Vec<String>) {
+        let content = ChatContent::of(&texts).json().unwrap_or_default();
+        self.state.push(&render::message("system", &content));
     }
 
     fn user(&mut self, _: usize, item: ItemRef<'_>) {
@@ -171,10 +171,10 @@ impl Encoder {
             return;
         }
         let mut content = ChatContent::default();
-        for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
-            match spoken {
-                Spoken::Block(block) => self.part(&mut content, message, block, role, at),
-                Spoken::Label(text) => content.text(&text),
+        for (at, piece) in item.parts().flat_map(|part| render::pieces(part, item.index())) {
+            match piece {
+                ItemPiece::Block(block) => self.part(&mut content, message, block, role, at),
+                ItemPiece::Label(text) => content.text(&text),
             }
         }
         if content.parts.is_empty() && !self.stands_empty(item) {
@@ -309,7 +309,7 @@ impl Encoder {
             self.push_fields(source.map(|message| &**message), &fields);
         }
         if let Some(json) = media.json() {
-            self.state.push(&format!("{{\"role\":\"user\",\"content\":{json}}}"));
+            self.state.push(&render::message("user", &json));
         }
     }
 

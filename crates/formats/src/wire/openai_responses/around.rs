@@ -3,8 +3,10 @@
 use super::{WIRE, write::Encoder};
 use crate::wire::prelude::*;
 
-const CHOICE: ChoiceSyntax =
-    ChoiceSyntax { named: ["{\"type\":\"function\",\"name\":", "}"], ..ChoiceSyntax::CHAT };
+const CHOICE: ChoiceSyntax = ChoiceSyntax {
+    named: |name| Object::new().text("type", "function").text("name", name),
+    ..ChoiceSyntax::CHAT
+};
 
 impl Encoder {
     pub(super) fn around(&mut self) -> Surroundings {

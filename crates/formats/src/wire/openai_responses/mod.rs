@@ -4,6 +4,7 @@ mod around;
 mod pieces;
 mod plain;
 pub(crate) mod read;
+mod settings;
 mod stream;
 mod write;
 
@@ -36,6 +37,7 @@ pub static WIRE: Wire = Wire {
         is(item, "_output") || (is(item, "_call") && is(before, "_call"))
     },
     encoder: write::encoder,
+    settings: settings::fields,
     decoder: Decoder::<stream::ResponseAssembly>::boxed,
     answers: include_str!("answers.txt"),
     ..CHAT

@@ -44,11 +44,17 @@ pub(super) fn only_words(results: &[ResultRef<'_>]) -> String {
 
 /// `{"type":kind,"text":text}`
 pub(super) fn part(kind: &str, text: &str) -> String {
-    format!("{{\"type\":\"{kind}\",\"text\":{}}}", render::quoted(text))
+    Object::with_room(text.len() + 40).str("type", kind).str("text", text).finish()
 }
 
 pub(super) fn answer_item(text: &str) -> String {
-    format!("{{\"type\":\"message\",\"role\":\"assistant\",\"content\":{}}}", render::quoted(text))
+    message_item("assistant", &render::quoted(text))
+}
+
+/// A message with a role and a content, which is JSON.
+pub(super) fn message_item(role: &str, content: &str) -> String {
+    let item = Object::with_room(content.len() + 60).str("type", "message");
+    item.str("role", role).raw("content", content).finish()
 }
 
 pub(super) fn has_id(raw: &str) -> bool {
@@ -57,15 +63,8 @@ pub(super) fn has_id(raw: &str) -> bool {
 
 pub(super) fn without_field(raw: &str, name: &str) -> String {
     let doc = Doc::of(raw);
-    let mut out = String::from("{");
-    for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
-        if !key.is_str(name) {
-            write::key(&mut out, &key.as_str().unwrap_or_default());
-            write::clean_copy(&mut out, value.raw());
-        }
-    }
-    out.push('}');
-    out
+    let fields = doc.root().into_iter().flat_map(Value::fields).filter(|(key, _)| !key.is_str(name));
+    fields.fold(Object::with_room(raw.len()), render::cleaned_field).finish()
 }
 
 /// An image or document as a part; `None` if the API cannot take it.
@@ -76,8 +75,8 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
             Usable::File(id) if own => ("file_id", (*id).to_owned()),
             image => ("image_url", render::image_url(image)?),
         };
-        let value = render::quoted(&value);
-        return Some(format!("{{\"type\":\"input_image\",\"detail\":\"auto\",\"{field}\":{value}}}"));
+        let image = Object::new().text("type", "input_image").text("detail", "auto");
+        return Some(image.text(field, value).finish());
     };
     let file = render::file_fields(Object::new().text("type", "input_file"), media, &usable, own)?;
     Some(file.finish())

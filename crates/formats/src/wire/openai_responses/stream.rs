@@ -114,7 +114,7 @@ impl ResponseAssembly {
     }
 
     /// Takes the complete response, at the end of a stream or without one.
-    fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Seen, out: &mut Vec<Delta>) {
+    fn response(&mut self, response: Value<'_>, ended_as: &str, seen: &mut Facts, out: &mut Vec<Delta>) {
         seen.model(response, "model");
         seen.count(&WIRE.usage, response.given("usage"));
         for (index, item) in response.given("output").into_iter().flat_map(Value::items).enumerate() {
@@ -158,7 +158,7 @@ impl Assembly for ResponseAssembly {
         is_end || kind.ends_with(".done") && kind != "response.output_item.done"
     }
 
-    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Seen, out: &mut Vec<Delta>) -> bool {
+    fn event(&mut self, name: &str, event: Value<'_>, seen: &mut Facts, out: &mut Vec<Delta>) -> bool {
         let kind = kind(name, event);
         if event
             .given("output")
@@ -197,7 +197,7 @@ impl Assembly for ResponseAssembly {
         true
     }
 
-    fn item(self, _: &Seen, complete: bool) -> Option<Item> {
+    fn item(self, _: &Facts, complete: bool) -> Option<Item> {
         let whole = complete && self.items.values().all(|growth| growth.done.is_some());
         let halted = self.items.last_key_value().is_some_and(|(_, growth)| growth.done.is_none());
         let mut json = String::from("[");
@@ -206,7 +206,7 @@ impl Assembly for ResponseAssembly {
         Some(Item { json, whole, halted })
     }
 
-    fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Seen) -> Option<Message> {
+    fn read(list: Value<'_>, buffer: &Arc<str>, seen: &Facts) -> Option<Message> {
         let mut assembler = Assembler::new(FORMAT);
         assembler.set_model(seen.model_text());
         for (index, item) in list.items().enumerate() {
@@ -286,15 +286,16 @@ impl Growth {
             return;
         }
         comma(out);
-        out.push_str(r#"{"type":"message","role":"assistant","content":["#);
-        for (_, said, refusal) in self.texts {
-            comma(out);
-            let (kind, field) = if refusal { ("refusal", "refusal") } else { ("output_text", "text") };
-            out.push_str(&format!(r#"{{"type":"{kind}","{field}":"#));
-            write::string(out, said.as_str());
-            out.push('}');
-        }
-        out.push_str("]}");
+        Object::append(out, |message| {
+            let message = message.text("type", "message").text("role", "assistant");
+            message.with("content", |out| {
+                write::list(out, &self.texts, |out, (_, said, refusal)| {
+                    let (kind, field) =
+                        if *refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+                    Object::append(out, |part| part.str("type", kind).str(field, said.as_str()));
+                });
+            })
+        });
     }
 
     /// An incomplete item; empty for a message, which consists of its texts.

@@ -7,7 +7,9 @@ use rejoin_record::{Native, Opaque};
 
 use super::{
     WIRE,
-    pieces::{answer_item, failed_shell, has_id, media_part, only_words, part, streams, without_field},
+    pieces::{
+        answer_item, failed_shell, has_id, media_part, message_item, only_words, part, streams, without_field,
+    },
     read::{Call, Hosted, Side},
 };
 use crate::wire::prelude::*;
@@ -83,7 +85,7 @@ impl Pass for Encoder {
             (number < ranges.len()).then_some(number)
         };
         let mut pieces: Vec<Piece> = Vec::new();
-        let mut sent: Vec<Sent<'_>> = Vec::new();
+        let mut sent: Vec<SentCall<'_>> = Vec::new();
         for (part_place, part_ref) in item.parts().enumerate() {
             match part_ref {
                 PartRef::Block(block, content) => {
@@ -162,7 +164,7 @@ struct Piece {
 }
 
 /// A call that was sent and whose result follows.
-struct Sent<'i> {
+struct SentCall<'i> {
     exchange: ExchangeRef<'i>,
     id: String,
     kind: Call,
@@ -199,16 +201,16 @@ impl Encoder {
         }
         let mut parts: Vec<String> = Vec::new();
         let mut only_text: Option<String> = None;
-        for (at, spoken) in item.parts().flat_map(|part| render::spoken(part, item.index())) {
-            let (json, text) = match spoken {
-                Spoken::Block(Block { kind: BlockKind::Reasoning(_), .. }) => {
+        for (at, piece) in item.parts().flat_map(|part| render::pieces(part, item.index())) {
+            let (json, text) = match piece {
+                ItemPiece::Block(Block { kind: BlockKind::Reasoning(_), .. }) => {
                     self.state.ledger.foreign_reasoning(at);
                     continue;
                 }
-                Spoken::Block(block) => {
+                ItemPiece::Block(block) => {
                     (self.part(message, block, at), block.as_text().map(ToString::to_string))
                 }
-                Spoken::Label(text) => (part("input_text", &text), Some(text)),
+                ItemPiece::Label(text) => (part("input_text", &text), Some(text)),
             };
             only_text = text.filter(|_| parts.is_empty());
             parts.push(json);
@@ -338,7 +340,7 @@ impl Encoder {
         item: ItemRef<'i>,
         exchange: ExchangeRef<'i>,
         regular: bool,
-    ) -> (String, bool, Sent<'i>) {
+    ) -> (String, bool, SentCall<'i>) {
         let at = Position::block(item.index(), exchange.block());
         let block = &item.message().blocks[exchange.block()];
         let own = if WIRE.is_own(item.message()) { item.message().native_block(block) } else { None };
@@ -350,10 +352,10 @@ impl Encoder {
         if own.is_none() {
             kind = Call::FUNCTION;
         }
-        let Spelled { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
+        let CallSpelling { id, name, as_written: spelled_so } = self.state.spell(item, exchange);
         let as_written = exchange.arguments() == ArgumentsUse::AsWritten;
         if regular && own.is_some() && as_written && spelled_so {
-            return (String::new(), true, Sent { exchange, id, kind });
+            return (String::new(), true, SentCall { exchange, id, kind });
         }
         if WIRE.is_own(item.message()) && !regular && spelled_so {
             self.state.ledger.irregular(at);
@@ -364,15 +366,15 @@ impl Encoder {
             if kind.tool.is_none() {
                 json = render::with_field(&json, "name", &render::quoted(&name));
             }
-            return (json, false, Sent { exchange, id, kind });
+            return (json, false, SentCall { exchange, id, kind });
         }
         let arguments = calls::text(exchange, at, &mut self.state.ledger);
         let json = Object::new().text("type", "function_call").text("call_id", &id).text("name", &name);
         let json = json.text("arguments", arguments).finish();
-        (json, false, Sent { exchange, id, kind: Call::FUNCTION })
+        (json, false, SentCall { exchange, id, kind: Call::FUNCTION })
     }
 
-    fn result(&mut self, Sent { exchange, id, kind }: &Sent<'_>) {
+    fn result(&mut self, SentCall { exchange, id, kind }: &SentCall<'_>) {
         let results: Vec<ResultRef<'_>> = exchange.results().collect();
         self.state.list.source = results.last().map(|result| result.at().0);
         if let Some(result) = exchange.only_result() {
@@ -446,7 +448,7 @@ impl Encoder {
     }
 
     fn push_content(&mut self, role: &str, content: &str) {
-        self.push(&format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{content}}}"));
+        self.push(&message_item(role, content));
     }
 }
 

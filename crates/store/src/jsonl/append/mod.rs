@@ -1,9 +1,10 @@
 //! Appends to a file: one lock, one write, one sync.
 //!
-//! A new conversation is written under a temporary name and renamed when it is durable, so a killed process leaves all of it or nothing.
+//! A new conversation is written under a temporary name and renamed once it is durable, so a killed process leaves all of it or
+//! nothing.
 //!
-//! The end of each file is remembered, so that an append only has to compare its length. When a write or its sync fails, the file is
-//! truncated to what was synced. If even that fails, it is truncated before the next append.
+//! The end of each file is remembered, so that an append only has to compare the length. If a write or its sync fails, the file is
+//! truncated to the synced length. If even that fails, it is truncated before the next append.
 
 use std::{
     collections::HashMap,
@@ -35,17 +36,17 @@ use crate::{
 pub(super) struct End {
     identity: files::Identity,
     len: u64,
-    /// The length that was synced. Later bytes were never acknowledged.
+    /// The synced length. Bytes after it were never acknowledged.
     synced: u64,
     pub(super) tail: Option<Tail>,
-    /// What must be written before the next entry, so that it begins a new line.
+    /// The text to write before the next entry, so that the entry begins a new line.
     pub(super) before_next: String,
-    /// Known entries of the file.
+    /// The known entries of the file, with their `seq` and hash.
     seen: HashMap<EntryId, (u64, Hash)>,
 }
 
 impl End {
-    /// Whether this is still the end of a file.
+    /// Whether this still describes the end of the file.
     pub(super) fn is_of(&self, metadata: &fs::Metadata) -> bool {
         self.identity == files::identity(metadata) && self.len == metadata.len()
     }
@@ -60,9 +61,9 @@ impl End {
 pub(super) struct Locked {
     pub(super) file: File,
     pub(super) end: End,
-    /// Whether this process opens the file for the first time. Then its name may not be durable yet.
+    /// Whether this process opens the file for the first time. In that case its name may not be durable yet.
     first_look: bool,
-    birth: Birth,
+    name_state: NameState,
     path: PathBuf,
 }
 
@@ -73,10 +74,10 @@ impl Locked {
     }
 }
 
-/// Whether a file has the name of its conversation.
+/// Whether a file already has its conversation's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Birth {
-    /// It had the name before.
+pub(super) enum NameState {
+    /// It already had the name.
     Known,
     /// It is being written under a temporary name.
     Unnamed,
@@ -109,18 +110,18 @@ pub(super) fn append(
         });
     };
     let appended = append_to(store, conversation, &mut locked, after, entries);
-    // The lock is held until the end of the file is remembered.
-    let Locked { file, end, birth, .. } = locked;
-    // If nothing was stored, a new file is removed.
+    // Hold the lock until the end of the file is remembered.
+    let Locked { file, end, name_state, .. } = locked;
+    // If nothing was stored, remove a new file.
     let gone = appended.is_err()
-        && match birth {
-            Birth::Known => false,
-            Birth::Unnamed => {
-                // A file that cannot be removed now is reused or swept later.
+        && match name_state {
+            NameState::Known => false,
+            NameState::Unnamed => {
+                // A file that cannot be removed now is reused or swept up later.
                 let _ = store.folder.remove(unnamed(conversation));
                 true
             }
-            Birth::Named => store.folder.remove(name(conversation)).is_ok(),
+            NameState::Named => store.folder.remove(name(conversation)).is_ok(),
         };
     if !gone {
         store.keep(conversation, end);
@@ -143,7 +144,7 @@ fn append_to(
     }
     if new.is_empty() {
         let tail = locked.end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))?;
-        // This may be a retry after the write succeeded and the sync failed.
+        // This may be a retry after a write that succeeded and a sync that failed.
         sync(store, conversation, locked)?;
         return Ok(tail);
     }
@@ -168,10 +169,10 @@ fn append_to(
     end.tail.ok_or(StoreError::BrokenBatch("there is nothing to append"))
 }
 
-/// The bytes of a new conversation that are written at once, so that a long one is not in memory twice.
+/// How many bytes of a new conversation are written at once, so that a long one is not in memory twice.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Writes entries at the end, in one write if others can see the file. Returns the number of bytes.
+/// Writes entries at the end, in one write if other processes can see the file. Returns the number of bytes.
 fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
     let mut written = 0;
     let mut before = locked.end.before_next.as_str();
@@ -180,7 +181,7 @@ fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
         let mut bytes = 0;
         let fits = |entry: &&Entry| {
             bytes += entry.body().map_or(0, |body| body.as_str().len());
-            locked.birth != Birth::Unnamed || bytes <= PIECE_BYTES
+            locked.name_state != NameState::Unnamed || bytes <= PIECE_BYTES
         };
         let count = rest.iter().take_while(fits).count().max(1);
         let (piece, others) = rest.split_at(count);
@@ -193,9 +194,9 @@ fn write(locked: &Locked, entries: &[Entry]) -> StoreResult<u64> {
     Ok(written)
 }
 
-/// Opens and locks a conversation's file, and looks at its end. None if it does not exist and is not to be created.
+/// Opens and locks a conversation's file, and reads its end. `None` if it does not exist and `make` is not set.
 pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> StoreResult<Option<Locked>> {
-    let Some((file, metadata, birth)) = lock(store, conversation, make)? else { return Ok(None) };
+    let Some((file, metadata, name_state)) = lock(store, conversation, make)? else { return Ok(None) };
     let kept = store.take(conversation).filter(|end| end.is_of(&metadata));
     let first_look = kept.is_none();
     let mut end = match kept {
@@ -203,7 +204,7 @@ pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> S
         None => look(store, conversation, &file, &metadata)?,
     };
     if end.is_doubtful() {
-        // An earlier append failed and could not be undone. Nothing can be added until it is.
+        // An earlier append failed and could not be undone. Undo it first: nothing can be added before.
         let cut = file.set_len(end.synced).and_then(|()| file.sync_data());
         if let Err(why) = cut {
             store.keep(conversation, end);
@@ -211,49 +212,49 @@ pub(super) fn open(store: &Jsonl, conversation: ConversationId, make: bool) -> S
         }
         end.len = end.synced;
     }
-    Ok(Some(Locked { file, end, first_look, birth, path: store.path(conversation) }))
+    Ok(Some(Locked { file, end, first_look, name_state, path: store.path(conversation) }))
 }
 
-/// Opens and locks a conversation's file. None if it does not exist and is not to be created.
+/// Opens and locks a conversation's file. `None` if it does not exist and `make` is not set.
 pub(super) fn lock(
     store: &Jsonl,
     conversation: ConversationId,
     make: bool,
-) -> StoreResult<Option<(File, fs::Metadata, Birth)>> {
+) -> StoreResult<Option<(File, fs::Metadata, NameState)>> {
     if store.access == Access::Read {
         return Err(StoreError::ReadOnly(String::from("it was opened to be read")));
     }
     let failed = |what| store.failed(what, conversation);
     loop {
-        let (file, birth) = match store.folder.open_to_append(name(conversation), false) {
-            Ok(file) => (file, Birth::Known),
+        let (file, name_state) = match store.folder.open_to_append(name(conversation), false) {
+            Ok(file) => (file, NameState::Known),
             Err(why) if why.kind() == io::ErrorKind::NotFound && make => {
-                // The folder existed when the store was opened. If it was created again, it might hide a disk that is mounted later.
+                // The folder existed when the store was opened. Creating it again might hide a disk that is mounted later.
                 if !store.folder.has_outer() {
                     return Err(StoreError::Missing(store.folder.path()));
                 }
                 let file = store.folder.open_to_append(unnamed(conversation), true);
-                (file.map_err(failed("making"))?, Birth::Unnamed)
+                (file.map_err(failed("making"))?, NameState::Unnamed)
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(why) => return Err(failed("opening")(why)),
         };
         files::lock(&file).map_err(failed("locking"))?;
-        if birth == Birth::Unnamed
+        if name_state == NameState::Unnamed
             && !is_ours_to_name(store, conversation, &file).map_err(failed("making"))?
         {
             continue;
         }
         let metadata = file.metadata().map_err(failed("reading"))?;
-        // The last holder of the lock may have replaced or deleted the file.
+        // The previous holder of the lock may have replaced or deleted the file.
         if files::names(&metadata) > 0 {
-            return Ok(Some((file, metadata, birth)));
+            return Ok(Some((file, metadata, name_state)));
         }
     }
 }
 
-/// Whether a locked file can become a new conversation. While this process waited for the lock, another one may have renamed or removed
-/// it. What a killed process left in it is removed.
+/// Whether a locked file can become a new conversation. While this process waited for the lock, another one may have renamed or
+/// removed it. Bytes that a killed process left in it are removed.
 fn is_ours_to_name(store: &Jsonl, conversation: ConversationId, file: &File) -> io::Result<bool> {
     let unnamed = unnamed(conversation);
     if !store.folder.is_named(file, &unnamed) {
@@ -272,7 +273,7 @@ pub(super) fn sweep(store: &Jsonl) -> io::Result<()> {
     let id = |name: &str| name.strip_prefix('.')?.strip_suffix(UNNAMED)?.parse::<ConversationId>().ok();
     for left in store.folder.names()? {
         let Some(left) = left.to_str().filter(|left| id(left).is_some()) else { continue };
-        // A locked file is being written; one that cannot be opened is not ours.
+        // A locked file is being written; a file that cannot be opened is not ours.
         let Ok(file) = store.folder.open_to_append(left, false) else { continue };
         if file.try_lock().is_ok() && store.folder.is_named(&file, left) {
             store.folder.remove(left)?;
@@ -281,7 +282,7 @@ pub(super) fn sweep(store: &Jsonl) -> io::Result<()> {
     Ok(())
 }
 
-/// Looks at the end of a file that this process has not appended to. Damage is set aside.
+/// Reads the end of a file that this process has not appended to. Damage is set aside.
 fn look(
     store: &Jsonl,
     conversation: ConversationId,
@@ -295,7 +296,7 @@ fn look(
             newer.get_or_insert_with(|| damage.why.clone());
         }
         if let Err(why) = store.asides.keep(&conversation.to_string(), &damage.bytes) {
-            // Its bytes also stay in the file, which is only ever appended to.
+            // Its bytes also stay in the file, which is only appended to.
             tracing::warn!("{} of {conversation} could not be set aside: {why}", damage.place);
         }
     })
@@ -311,7 +312,7 @@ fn look(
     Ok(End { identity, len, synced: len, tail, before_next, seen: HashMap::new() })
 }
 
-/// What ends the last line of a file, if it has no end: a newline, and before it a mark unless the line is a whole entry.
+/// The text that must end the last line if it has no newline: a newline, after a mark unless the line is a whole entry.
 fn before_next(file: &File, len: u64) -> io::Result<String> {
     if len == 0 || files::read_at(file, len - 1, 1)? == b"\n" {
         return Ok(String::new());
@@ -324,7 +325,7 @@ fn before_next(file: &File, len: u64) -> io::Result<String> {
     Ok(if whole { String::from("\n") } else { format!("{MARK}\n") })
 }
 
-/// How many of the entries are stored already, after the tail that the caller knows.
+/// How many of the entries are already stored after the tail that the caller knows.
 pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[Entry]) -> StoreResult<usize> {
     let found = locked.end.tail;
     if found == after {
@@ -340,7 +341,7 @@ pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[En
                 _ => later.push((entry.id(), entry.hash())),
             }
         }
-        // More than the given entries need not be read.
+        // Reading more than the given number of entries is not needed.
         if later.len() > entries.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     read.map_err(locked.failed("reading"))?;
@@ -348,7 +349,7 @@ pub(super) fn stored_already(locked: &Locked, after: Option<Tail>, entries: &[En
     already.ok_or(StoreError::TailMoved { expected: after, found })
 }
 
-/// Checks that each entry is sealed onto an existing one, and that its id is new.
+/// Checks that each entry is sealed onto an existing entry, and that its id is new.
 pub(super) fn check_parents(locked: &mut Locked, entries: &[Entry]) -> StoreResult<()> {
     let failed = locked.failed("reading");
     let Locked { file, end, .. } = locked;
@@ -403,9 +404,9 @@ fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> Sto
     let failed = locked.failed("syncing");
     let mut work = || -> io::Result<()> {
         locked.file.sync_data()?;
-        if locked.birth == Birth::Unnamed {
+        if locked.name_state == NameState::Unnamed {
             store.folder.rename_new(&unnamed(conversation), &name(conversation))?;
-            locked.birth = Birth::Named;
+            locked.name_state = NameState::Named;
         }
         if locked.first_look {
             store.folder.sync()?;
@@ -416,7 +417,7 @@ fn sync(store: &Jsonl, conversation: ConversationId, locked: &mut Locked) -> Sto
     work().map_err(failed)
 }
 
-/// Removes what a failed append may have written.
+/// Removes the bytes that a failed append may have written.
 fn cut_back(locked: &mut Locked) {
     let Locked { file, end, .. } = locked;
     if let Err(why) = file.set_len(end.len).and_then(|()| file.sync_data()) {

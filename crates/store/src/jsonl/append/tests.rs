@@ -1,4 +1,4 @@
-//! How an append treats bytes that a failed one left.
+//! How an append treats bytes that a failed append left.
 
 use std::{fs, io::Write as _};
 
@@ -34,7 +34,7 @@ fn say(chain: &mut Chain, number: u8) -> Entry {
     chain.append(Kind::Message, &Content::Message(Message::user(format!("message {number}"))), stamp(number))
 }
 
-/// Leaves what a failed append leaves if it can neither sync nor cut back: whole lines that were never acknowledged.
+/// Leaves the bytes that an append leaves if it can neither sync nor truncate: whole lines that were never acknowledged.
 fn leave_unsynced(store: &Jsonl, conversation: ConversationId, line: &str) {
     let mut file = store.folder.open_to_append(name(conversation), false).unwrap();
     writeln!(file, "{line}").unwrap();
@@ -51,7 +51,7 @@ fn bytes_that_were_not_synced_are_not_believed() {
     let lost = say(&mut chain.clone(), 1);
     leave_unsynced(&store, id, &lost.to_line());
     assert_eq!(store.tail(id).unwrap(), Some(tail), "what was not acknowledged is not the tail");
-    // Its retry is written from scratch, not taken for what is there already.
+    // The retry writes its own entry, and does not take the leftover line for it.
     let other = say(&mut chain, 2);
     store.append(id, Some(tail), std::slice::from_ref(&other)).unwrap();
     let text = fs::read_to_string(store.path(id)).unwrap();
@@ -66,7 +66,7 @@ fn what_another_acknowledged_is_never_cut_back() {
     here.append(id, None, std::slice::from_ref(&header)).unwrap();
     let first = say(&mut chain, 1);
     leave_unsynced(&here, id, &first.to_line());
-    // Another process found the line and went on after it.
+    // Another process found the line and continued after it.
     let second = say(&mut chain, 2);
     there.append(id, Some(Tail::of(&first)), std::slice::from_ref(&second)).unwrap();
     let third = say(&mut chain, 3);

@@ -34,7 +34,7 @@ fn backwards_is_forwards_turned_round() {
         }
         all.reverse();
         let mut expected = forwards(&file);
-        // The one difference: an empty first line is not handed out.
+        // The only difference is that an empty first line is not returned.
         if expected.first().is_some_and(|(_, line, _)| line.is_empty()) {
             expected.remove(0);
         }
@@ -47,7 +47,7 @@ fn backwards_is_forwards_turned_round() {
 fn a_line_that_is_too_long_is_passed_over() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(b"first\n").unwrap();
-    // A hole: it takes no room and reads as zeros.
+    // A hole in the file: it takes no disk space and reads as zeros.
     let hole = limits::BODY_BYTES as u64 + 100;
     file.set_len(6 + hole).unwrap();
     file.seek(SeekFrom::End(0)).unwrap();

@@ -1,4 +1,4 @@
-//! What Tab offers: commands, paths after `@`, and what a command takes: conversations or models.
+//! The completions of Tab: commands, paths after `@`, and arguments such as conversations or models.
 
 use std::path::{Path, PathBuf};
 
@@ -6,26 +6,26 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 
 use crate::output::harmless;
 
-/// How many are offered at once.
+/// The most completions that are offered at once.
 const OFFERED: usize = 30;
 
-/// How many names of a folder are looked at.
+/// How many names of a folder are examined.
 const LOOKED_AT: usize = 5000;
 
-/// Gives what may follow a command and begins with a text, each with a description.
+/// Returns the arguments that may follow a command and begin with a text, each with a description.
 pub type ArgumentOffers = Box<dyn Fn(&str, &str) -> Vec<(String, String)> + Send>;
 
-/// Where offers come from.
+/// The sources of completions.
 pub struct Offers {
-    /// The commands, with their slash, and what they do.
+    /// The commands, with their slash, and their descriptions.
     pub commands: Vec<(String, &'static str)>,
-    /// The folder that paths are in.
+    /// The folder for paths.
     pub folder: PathBuf,
     pub arguments: ArgumentOffers,
 }
 
 impl Offers {
-    /// What the word before the cursor may become, and where the word begins.
+    /// The completions of the word before the cursor, and where the word begins.
     fn offered(&self, before: &str) -> (usize, Vec<(String, String)>) {
         let start = before.rfind(char::is_whitespace).map_or(0, |at| {
             let space = before[at..].chars().next().map_or(0, char::len_utf8);
@@ -46,7 +46,7 @@ impl Offers {
         (start, offers)
     }
 
-    /// The names in the folder of a path that begin like it.
+    /// The names in the folder of a path that begin with its last part.
     fn paths(&self, typed: &str) -> Vec<(String, String)> {
         let (folder, beginning) = typed.rsplit_once('/').map_or(("", typed), |(folder, rest)| (folder, rest));
         let absolute = typed.starts_with('/');

@@ -1,4 +1,4 @@
-//! What keys do, and what a paste becomes.
+//! The key bindings, and the handling of pastes.
 
 use std::sync::{
     Arc,
@@ -13,19 +13,19 @@ use reedline::{
 
 use super::pastes::Pastes;
 
-/// The menu of completions.
+/// The name of the completion menu.
 pub const MENU: &str = "completions";
 
-/// What is known about the line outside of the editor, which says nothing about it when Ctrl-C is pressed.
+/// The state of the line as seen from outside the editor, which does not tell it when Ctrl-C is pressed.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// Whether there was text when the line was drawn last.
+pub struct LineState {
+    /// Whether the line had text when it was last drawn.
     drawn: AtomicBool,
     /// Whether something was typed since then.
     typed: AtomicBool,
 }
 
-impl Seen {
+impl LineState {
     pub fn drew(&self, line: &str) {
         self.drawn.store(!line.is_empty(), Ordering::Relaxed);
         self.typed.store(false, Ordering::Relaxed);
@@ -40,26 +40,26 @@ impl Seen {
     }
 }
 
-/// The keys of Emacs, as in most shells, with a few of our own.
+/// The keys of Emacs, as in most shells, with a few additions.
 pub struct EditingKeys {
     emacs: Emacs,
     pastes: Pastes,
-    seen: Arc<Seen>,
+    seen: Arc<LineState>,
 }
 
 impl EditingKeys {
-    pub fn new(pastes: Pastes, seen: Arc<Seen>) -> Self {
+    pub fn new(pastes: Pastes, seen: Arc<LineState>) -> Self {
         let mut keys = default_emacs_keybindings();
         let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
         keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::Enter, newline());
         keys.add_binding(KeyModifiers::CONTROL | KeyModifiers::ALT, KeyCode::Char('j'), newline());
-        // A line that was typed while a turn ran ends like this.
+        // A line that was typed while a turn ran ends with this key.
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('j'), ReedlineEvent::Enter);
         let complete = [ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext];
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete.into()));
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
-        // It would start a program in the middle of a line.
+        // This key would start a program in the middle of a line.
         keys.remove_binding(KeyModifiers::CONTROL, KeyCode::Char('o'));
         Self { emacs: Emacs::new(keys), pastes, seen }
     }

@@ -1,4 +1,4 @@
-//! How the line looks: the mark before it, hints after it, and whether Enter ends it.
+//! The look of the line: the mark before it, hints after it, and whether Enter ends it.
 
 use std::{
     borrow::Cow,
@@ -11,13 +11,13 @@ use reedline::{
     PromptHistorySearchStatus, StyledText, ValidationResult, Validator,
 };
 
-use super::keys::Seen;
+use super::keys::LineState;
 
-/// The mark before a message, and the one before its further lines.
+/// The marks before the first line of a message, and before its other lines.
 const MARK: &str = "› ";
 const FURTHER: &str = "· ";
 
-/// What Ctrl-R shows of a search at most.
+/// How many characters of a search Ctrl-R shows.
 const SEARCHED: usize = 30;
 
 pub struct Look;
@@ -49,10 +49,10 @@ impl Prompt for Look {
     }
 }
 
-/// Tells whether there is text in the line. It is drawn as it is.
-pub struct Watching(pub Arc<Seen>);
+/// Records whether the line has text. It draws the line unchanged.
+pub struct TextWatcher(pub Arc<LineState>);
 
-impl Highlighter for Watching {
+impl Highlighter for TextWatcher {
     fn highlight(&self, line: &str, _: usize) -> StyledText {
         self.0.drew(line);
         let mut text = StyledText::new();
@@ -61,16 +61,16 @@ impl Highlighter for Watching {
     }
 }
 
-/// Whether Enter ends the message. It does not after a backslash, which goes, or in an open code fence.
+/// Decides whether Enter ends the message. It does not after a backslash, which is removed, or in an open code fence.
 #[derive(Clone, Default)]
-pub struct Continued(Arc<Mutex<Vec<String>>>);
+pub struct LineContinuation(Arc<Mutex<Vec<String>>>);
 
-impl Continued {
+impl LineContinuation {
     fn lines(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The message without the backslashes that only continued it. Others, such as those of a pasted script, stay.
+    /// The message without the backslashes that only continued it. Others, such as those in a pasted script, stay.
     pub fn joined(&self, text: &str) -> String {
         let continued = self.lines();
         if continued.is_empty() {
@@ -88,7 +88,7 @@ impl Continued {
     }
 }
 
-impl Validator for Continued {
+impl Validator for LineContinuation {
     fn validate(&self, text: &str) -> ValidationResult {
         let last = text.rsplit('\n').next().unwrap_or(text);
         let backslashes = last.len() - last.trim_end_matches('\\').len();
@@ -101,11 +101,11 @@ impl Validator for Continued {
     }
 }
 
-/// The rest of the first command that begins like the line, else of the last message that does.
+/// Hints: the rest of the first command, or else of the newest message, that begins with the line.
 pub struct Hints {
     past: DefaultHinter,
     commands: Vec<String>,
-    /// The rest of a command, if one is hinted at.
+    /// The rest of the hinted command, if there is one.
     command: Option<String>,
 }
 
@@ -142,13 +142,13 @@ impl Hinter for Hints {
 mod tests {
     use super::*;
 
-    fn is_complete(continued: &Continued, text: &str) -> bool {
+    fn is_complete(continued: &LineContinuation, text: &str) -> bool {
         matches!(continued.validate(text), ValidationResult::Complete)
     }
 
     #[test]
     fn a_backslash_continues_a_message_and_goes() {
-        let continued = Continued::default();
+        let continued = LineContinuation::default();
         assert!(!is_complete(&continued, "one\\"));
         assert!(is_complete(&continued, "one\\\ntwo"));
         assert_eq!(continued.joined("one\\\ntwo"), "one\ntwo");
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_open_fence_continues_a_message() {
-        let continued = Continued::default();
+        let continued = LineContinuation::default();
         assert!(!is_complete(&continued, "look:\n```rust\nfn main() {}"));
         assert!(is_complete(&continued, "look:\n```rust\nfn main() {}\n```"));
         assert!(is_complete(&continued, "a ``` in a line"));

@@ -1,6 +1,6 @@
-//! The messages that were sent from this folder, for the arrow keys and Ctrl-R. `prompts.rs` has the file.
+//! The history of messages that were sent from this folder, for the arrow keys and Ctrl-R. `rejoin::prompts` has the file.
 //!
-//! Nothing that looks like a key is kept, and nothing long.
+//! Nothing that looks like a key is kept, and no long message.
 
 use std::{io, path::Path};
 
@@ -10,16 +10,16 @@ use reedline::{
 use rejoin::engine::auth::redact::may_hold_secret;
 
 use super::pastes::Pastes;
-use crate::prompts::{LINE_BYTES, LINES, SentFile};
+use rejoin::prompts::{LINE_BYTES, LINES, SentFile};
 
 /// The history of a folder.
-pub struct Past {
+pub struct FolderHistory {
     inner: FileBackedHistory,
     file: SentFile,
     pastes: Pastes,
 }
 
-impl Past {
+impl FolderHistory {
     pub fn open(data: &Path, of: &Path, pastes: Pastes) -> Result<Self> {
         let mut past =
             Self { inner: FileBackedHistory::new(LINES)?, file: SentFile::of_folder(data, of), pastes };
@@ -30,7 +30,7 @@ impl Past {
     }
 }
 
-impl History for Past {
+impl History for FolderHistory {
     fn save(&mut self, mut item: HistoryItem) -> Result<HistoryItem> {
         let text = self.pastes.put_back(&item.command_line);
         if text.len() > LINE_BYTES || text.trim().is_empty() || may_hold_secret(&text) {
@@ -79,9 +79,9 @@ impl History for Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prompts::FOLDER;
+    use rejoin::prompts::FOLDER;
 
-    fn texts(past: &Past) -> Vec<String> {
+    fn texts(past: &FolderHistory) -> Vec<String> {
         let all = SearchQuery::everything(reedline::SearchDirection::Forward, None);
         past.search(all).unwrap().into_iter().map(|item| item.command_line).collect()
     }
@@ -94,7 +94,7 @@ mod tests {
             std::fs::create_dir(&folder).unwrap();
             folder
         });
-        let open = |folder: &Path| Past::open(data.path(), folder, Pastes::default()).unwrap();
+        let open = |folder: &Path| FolderHistory::open(data.path(), folder, Pastes::default()).unwrap();
         let mut past = open(&here);
         for text in ["one", "two\nlines", "my key is sk-ant-api03-abcdefghijklmnopqrstuvwx", "x", "x", " "] {
             past.save(HistoryItem::from_command_line(text)).unwrap();
@@ -109,7 +109,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        // What was damaged does no harm.
+        // Damaged lines do no harm.
         std::fs::write(&file, b"\"one\"\n\xff{\n[]\n\"two\"\n").unwrap();
         assert_eq!(texts(&open(&here)), ["one", "two"]);
         for number in 0..LINES + 5 {

@@ -1,15 +1,15 @@
-//! Pasted text. A short paste is typed text; a long one is shown as a mark such as `[pasted 10 MB, 120,000 lines]`, and the text
-//! takes its place when the message is sent. Drawing megabytes at each key would freeze the prompt.
+//! Pasted text. A short paste becomes typed text. A long one is shown as a mark such as `[pasted 10 MB, 120,000 lines]`, which the
+//! text replaces when the message is sent: drawing megabytes at each key press would freeze the prompt.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{amounts, output};
 
-/// The longest paste that is shown as it is.
+/// The longest paste that is shown in full, in bytes.
 const SHOWN_BYTES: usize = 1000;
 const SHOWN_LINES: usize = 10;
 
-/// How much pasted text is kept for the keys that bring a deleted mark back.
+/// How many bytes of pasted text are kept for keys that restore a deleted mark.
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The pastes of this prompt, with their marks.
@@ -21,11 +21,11 @@ impl Pastes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a paste, and gives what stands for it in the line.
+    /// Keeps a paste, and returns its mark for the line.
     pub fn take_in(&self, text: &str) -> String {
         let text = output::typed(text);
         let lines = text.lines().count();
-        // The editor does not know how wide a tab is.
+        // The editor does not know the width of a tab.
         if text.len() <= SHOWN_BYTES && lines <= SHOWN_LINES && !text.contains('\t') {
             return text;
         }
@@ -43,7 +43,7 @@ impl Pastes {
         mark
     }
 
-    /// The text with every paste in the place of its mark.
+    /// Replaces every mark in the text by its paste.
     pub fn put_back(&self, line: &str) -> String {
         let all = self.all();
         let mut out = String::with_capacity(line.len());
@@ -62,7 +62,7 @@ impl Pastes {
         out
     }
 
-    /// Forgets the oldest pastes if there is too much.
+    /// Forgets the oldest pastes if they take too much memory.
     pub fn forget_old(&self) {
         let mut all = self.all();
         let mut kept = 0;

@@ -1,11 +1,11 @@
-//! What can be said at the prompt besides a message: /commands, and commands of the system after `!`.
+//! The commands of the prompt: /commands, and commands of the system after `!`.
 //!
-//! `table.rs` lists the commands. Most of them are run as the command of `rejoin` that does the same; `here.rs` has those that
-//! need the prompt, `switching.rs` those that go on elsewhere: in another conversation or on another branch.
+//! `table.rs` lists the commands. Most of them run the command of `rejoin` that does the same; `here.rs` has those that need the
+//! prompt, `switching.rs` those that switch to another conversation or branch.
 //!
-//! Every command is recorded with its result, also if it fails, and no model sees it. What looks like a key is not recorded.
+//! Every command is recorded with its result, even if it fails, and no model sees it. Text that looks like a key is not recorded.
 
-mod here;
+mod prompt_commands;
 mod switching;
 pub mod table;
 
@@ -16,8 +16,8 @@ use rejoin::{
     record::{Content, Text, content::Command},
 };
 
-use self::table::{Keeps, Line, Rest, Runs, SlashCommand};
-use super::{Talking, point};
+use self::table::{Execution, Line, RecordedResult, SlashCommand, TypedText};
+use super::{OpenConversation, point};
 use crate::{
     answering::{self, off_the_runtime},
     args::{CommandLine, Flags},
@@ -26,39 +26,39 @@ use crate::{
     output,
 };
 
-/// The most characters of a result that are recorded.
+/// How many characters of a result are recorded.
 const RESULT_CHARS: usize = 40_000;
 
-/// What a line at the prompt comes to.
+/// The outcome of a line at the prompt.
 pub enum LineOutcome {
-    /// It is dealt with.
+    /// The line was handled.
     Done,
-    /// The prompt ends.
+    /// The user leaves the prompt.
     Leave,
     /// A turn begins.
     Turn(TurnInput),
 }
 
-/// The end of a command.
+/// The outcome of a command.
 pub(super) struct Outcome {
-    /// What is recorded as its result, if it is not what the command printed.
+    /// The recorded result, if it differs from the output of the command.
     result: Option<String>,
-    /// Whether it says itself that it failed.
+    /// Whether the command reported that it failed.
     failed: bool,
-    then: Then,
+    then: NextStep,
 }
 
 /// What happens after a command.
-enum Then {
+enum NextStep {
     Stay,
     Leave,
-    /// The prompt goes on in another conversation.
-    Switch(Box<Talking>),
+    /// The prompt switches to another conversation.
+    Switch(Box<OpenConversation>),
 }
 
 impl Outcome {
     fn done() -> Self {
-        Self { result: None, failed: false, then: Then::Stay }
+        Self { result: None, failed: false, then: NextStep::Stay }
     }
 
     fn with(result: impl Into<String>) -> Self {
@@ -66,13 +66,13 @@ impl Outcome {
     }
 }
 
-impl Talking {
-    /// Decides what a line means, and does it if it is no message.
+impl OpenConversation {
+    /// Decides what a line means, and handles it unless it is a message.
     pub(super) async fn understand(&mut self, line: &str, stop: &Stop) -> Result<LineOutcome, Failure> {
         if line.trim().is_empty() {
             return Ok(if self.unfinished { LineOutcome::Turn(TurnInput::GoOn) } else { LineOutcome::Done });
         }
-        // What was pasted may have several lines. It is not run.
+        // A pasted text may have several lines; it is not run as a command.
         if let Some(command) = line.trim().strip_prefix('!').filter(|command| !command.contains('\n')) {
             return self.run_by_hand(command, stop).await.map(|()| LineOutcome::Done);
         }
@@ -99,8 +99,8 @@ impl Talking {
     ) -> Result<LineOutcome, Failure> {
         output::start_copy();
         let done = match command.runs {
-            Runs::As(words, takes) => self.run_as(command, words, takes, rest),
-            Runs::Here(here) => self.run_here(here, rest, stop).await,
+            Execution::Rejoin(words, takes) => self.run_as(command, words, takes, rest),
+            Execution::Prompt(command) => self.run_at_prompt(command, rest, stop).await,
         };
         let done = done.map_err(in_words_of_the_prompt);
         if let Err(failure) = &done {
@@ -114,37 +114,44 @@ impl Talking {
         };
         let result = match (outcome.result, command.keeps) {
             (Some(result), _) => result,
-            (None, Keeps::Output) => printed,
-            (None, Keeps::Count) => format!("{} shown", output::plural(printed.lines().count(), "line")),
-            (None, Keeps::Nothing) => String::new(),
+            (None, RecordedResult::Output) => printed,
+            (None, RecordedResult::Count) => {
+                format!("{} shown", output::plural(printed.lines().count(), "line"))
+            }
+            (None, RecordedResult::Nothing) => String::new(),
         };
-        let leaves = matches!(outcome.then, Then::Switch(_));
-        self.keep_command(typed, &result, outcome.failed, command.keeps != Keeps::Nothing && !leaves);
+        let leaves = matches!(outcome.then, NextStep::Switch(_));
+        self.keep_command(
+            typed,
+            &result,
+            outcome.failed,
+            command.keeps != RecordedResult::Nothing && !leaves,
+        );
         match outcome.then {
-            Then::Stay => Ok(LineOutcome::Done),
-            Then::Leave => Ok(LineOutcome::Leave),
-            Then::Switch(mut next) => {
+            NextStep::Stay => Ok(LineOutcome::Done),
+            NextStep::Leave => Ok(LineOutcome::Leave),
+            NextStep::Switch(mut next) => {
                 if !self.has_begun() {
-                    // What was typed at this prompt so far belongs to the conversation that goes on.
+                    // The lines typed at this prompt so far are recorded in the conversation that it switches to.
                     next.unkept = std::mem::take(&mut self.unkept);
                 }
                 if let Err(failure) = self.settle() {
                     failure.say();
                 }
                 *self = *next;
-                // The question that was open when its last process ended is asked again at once.
+                // Ask the question again that was open when the last process ended.
                 let goes_on = std::mem::take(&mut self.go_on_first);
                 Ok(if goes_on { LineOutcome::Turn(TurnInput::GoOn) } else { LineOutcome::Done })
             }
         }
     }
 
-    /// Runs a command as the command line would: with the same parser, and by the same function.
+    /// Runs a command as the command line would: with the same parser and the same function.
     fn run_as(
         &mut self,
         command: &SlashCommand,
         words: &[&str],
-        takes: Rest,
+        takes: TypedText,
         rest: &str,
     ) -> Result<Outcome, Failure> {
         let id = if words.contains(&table::ID) { Some(self.stored_id()?) } else { None };
@@ -154,19 +161,21 @@ impl Talking {
             words.iter().map(|word| if *word == table::ID { id.clone() } else { (*word).to_owned() }),
         );
         match takes {
-            Rest::Words if rest.is_empty() && command.needs_arguments() => {
+            TypedText::Words if rest.is_empty() && command.needs_arguments() => {
                 return Err(usage(command, None));
             }
-            Rest::FileOr(_) if !rest.is_empty() && !rest.starts_with('-') => {
+            TypedText::FileOr(_) if !rest.is_empty() && !rest.starts_with('-') => {
                 line.push(String::from("--output"));
                 line.extend(table::words(rest));
             }
-            Rest::Text if rest.is_empty() => return Err(usage(command, None)),
-            Rest::Text => line.push(rest.to_owned()),
-            Rest::WordsOr(usual) | Rest::FileOr(usual) if rest.is_empty() => {
+            TypedText::Text if rest.is_empty() => return Err(usage(command, None)),
+            TypedText::Text => line.push(rest.to_owned()),
+            TypedText::WordsOr(usual) | TypedText::FileOr(usual) if rest.is_empty() => {
                 line.extend(usual.iter().map(|word| (*word).to_owned()))
             }
-            Rest::Words | Rest::WordsOr(_) | Rest::FileOr(_) => line.extend(table::words(rest)),
+            TypedText::Words | TypedText::WordsOr(_) | TypedText::FileOr(_) => {
+                line.extend(table::words(rest))
+            }
         }
         let matches = CommandLine::command().try_get_matches_from(&line);
         let arguments = match matches.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
@@ -177,56 +186,56 @@ impl Talking {
             }
             Err(error) => return Err(usage(command, Some(&error))),
         };
-        // Each of them takes the conversation's lock, and writes to the store of this prompt.
+        // Each of these commands takes the conversation's lock, and writes to the store of this prompt.
         self.worker.release();
-        let scope = Some(self.desk.scope.clone()).filter(|scope| !scope.is_open());
-        let flags = Flags { store: Some(self.desk.location.clone()), scope, no_pager: true, color: None };
+        let scope = Some(self.cli.scope.clone()).filter(|scope| !scope.is_open());
+        let flags = Flags { store: Some(self.cli.location.clone()), scope, no_pager: true, color: None };
         let (done, printed) = off_the_runtime(|| {
             output::start_copy();
             let done = commands::run(CommandLine { flags, ..arguments });
             (done, output::take_copy())
         });
         output::copy(printed.trim_end());
-        // What it added to this conversation was seen.
+        // The user has already seen what it added to this conversation.
         let _ = self.worker.reclaim();
-        // `check` tells by its code what it found; every other command, that it failed.
+        // The exit code of `check` reports its verdict; that of every other command reports a failure.
         let failed = done? != 0 && words.first() != Some(&"check");
         Ok(Outcome { failed, ..Outcome::done() })
     }
 
-    /// The id of the conversation, if something of it is stored.
+    /// The id of the conversation, if some of its entries are stored.
     fn stored_id(&self) -> Result<ConversationId, Failure> {
         let conversation = self.worker.conversation();
         match conversation.tail() {
             Some(_) => Ok(conversation.id()),
-            None => Err(Failure::usage("nothing was said in this conversation yet", "say something first")),
+            None => Err(Failure::usage("this conversation has no messages yet", "say something first")),
         }
     }
 
     /// Records a command and its result.
     ///
-    /// A conversation in which nothing was said yet begins with its first command, so that `/models list` and `exit` can be looked
-    /// up later. It is the active one, so the next prompt goes on in it, and they do not pile up. Help, a cleared screen and
-    /// leaving begin no conversation: they are recorded once something else is.
+    /// A conversation without messages begins with its first command, so that `/models list` and `exit` can be looked up later. It
+    /// becomes the active one, so the next prompt continues it, and such conversations do not pile up. Help, clearing the screen
+    /// and leaving begin no conversation: they are recorded only together with something else.
     pub(super) fn keep_command(&mut self, command: &str, result: &str, failed: bool, begins: bool) {
         if !self.keeps_commands {
             return;
         }
-        let command = answering::without_secrets(&self.desk, &output::harmless_message(command));
-        let result = answering::without_secrets(&self.desk, &output::harmless_lines(result.trim_end()));
+        let command = answering::without_secrets(&self.cli, &output::harmless_message(command));
+        let result = answering::without_secrets(&self.cli, &output::harmless_lines(result.trim_end()));
         let output = match result.char_indices().nth(RESULT_CHARS) {
             None => result,
             Some((end, _)) => format!("{}… ({} characters in all)", &result[..end], result.chars().count()),
         };
         self.unkept.push(Command { command: Text::from(command), output: Text::from(output), failed });
         let has_begun = self.worker.conversation().tail().is_some();
-        // While another process is answering, a command is not worth waiting for: it is recorded with the next one.
+        // If another process is answering, do not wait for it: this command is recorded with the next one.
         if (begins || has_begun) && self.reclaim_now() {
             self.keep_unkept();
         }
     }
 
-    /// Records the commands that are not recorded yet. The conversation's lock is held, or it is new.
+    /// Records the commands that are not recorded yet. The caller holds the conversation's lock, or the conversation is new.
     pub(super) fn keep_unkept(&mut self) {
         for command in std::mem::take(&mut self.unkept) {
             let (line, length) = (command.command.clone(), command.output.chars().count());
@@ -240,7 +249,7 @@ impl Talking {
     }
 }
 
-/// An error whose hint names a command of the prompt, where there is one.
+/// An error whose hint names a command of the prompt, if there is one.
 fn in_words_of_the_prompt(failure: Failure) -> Failure {
     let Failure::Engine(error) = &failure else { return failure };
     let hint = match **error {
@@ -251,7 +260,7 @@ fn in_words_of_the_prompt(failure: Failure) -> Failure {
     Failure::failed(error.to_string(), hint)
 }
 
-/// How a command is used, and what was wrong.
+/// The usage of a command, and the error in it.
 fn usage(command: &SlashCommand, error: Option<&clap::Error>) -> Failure {
     let how = format!("/{} {}", command.name, command.arguments);
     let said = error.filter(|error| error.kind() != ErrorKind::MissingRequiredArgument);

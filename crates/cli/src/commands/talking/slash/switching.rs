@@ -1,22 +1,22 @@
-//! Going on elsewhere: in a new, another or a copied conversation, from an earlier message, or on another branch.
+//! Switches to a new, another or a forked conversation, to an earlier message, or to another branch.
 
 use std::sync::Arc;
 
 use rejoin::{
-    changes::{Undoing, undo_since},
+    changes::{UndoMode, undo_since},
     history::{self, Shown, ShownContent, branches},
     store::{Query, SessionState, Store},
 };
 
 use super::{
-    Outcome, Then,
+    NextStep, Outcome,
     table::{self},
 };
 use crate::{
     args::Talk,
     commands::{
         exchange, history as stored, resume,
-        talking::{self, Opening, Talking},
+        talking::{self, OpenConversation, OpenPurpose},
         undo,
     },
     context,
@@ -28,23 +28,23 @@ use crate::{
 /// How many conversations /resume lists.
 const LISTED: usize = 10;
 
-/// How much of a message a list shows.
+/// How many characters of a message a list shows.
 const GLIMPSE: usize = 60;
 
-impl Talking {
+impl OpenConversation {
     pub(super) fn begin_new(&mut self) -> Result<Outcome, Failure> {
         if !self.has_begun() {
-            output::talk("This conversation is new already.");
+            output::talk("This conversation is still empty.");
             return Ok(Outcome::done());
         }
         let endpoint = self.endpoint();
-        // Who answers now goes on answering.
+        // Keep the current provider.
         let talk = Talk {
             provider: self.chosen.provider.clone().or_else(|| Some(endpoint.provider.clone())),
             model: self.chosen.model.clone().or_else(|| Some(endpoint.model.clone())),
             ..self.chosen.clone()
         };
-        let next = Self::begin(&self.desk, self.store.as_ref(), &talk)?;
+        let next = Self::begin(&self.cli, self.store.as_ref(), &talk)?;
         let id = next.worker.conversation().id();
         output::talk(&format!(
             "A new conversation begins. Back: /resume {}",
@@ -56,23 +56,23 @@ impl Talking {
     pub(super) fn resume_other(&mut self, rest: &str) -> Result<Outcome, Failure> {
         let store = self.a_store()?;
         let id = match rest {
-            "" if output::can_replace_lines() => match picker::pick(&self.desk, &*store)? {
+            "" if output::can_replace_lines() => match picker::pick(&self.cli, &*store)? {
                 Some(id) => id,
                 None => return Ok(Outcome::done()),
             },
             "" => return list(&*store),
-            typed => self.desk.resolve(&*store, typed)?,
+            typed => self.cli.resolve(&*store, typed)?,
         };
         if id == self.worker.conversation().id() {
             output::talk("You are in this conversation.");
             return Ok(Outcome::done());
         }
-        // What was chosen here with /model or /provider holds here only.
-        let opened = Self::open(&self.desk, &store, id, &self.talk, ("rejoin chat", Opening::Prompt))?;
+        // Choices made with /model or /provider apply only to this conversation.
+        let opened = Self::open(&self.cli, &store, id, &self.talk, ("rejoin chat", OpenPurpose::Prompt))?;
         let outcome = self.switch_to(opened, &format!("went on in {id}"));
-        if let Then::Switch(mut next) = outcome.then {
+        if let NextStep::Switch(mut next) = outcome.then {
             resume::greet(&mut next)?;
-            return Ok(Outcome { then: Then::Switch(next), ..outcome });
+            return Ok(Outcome { then: NextStep::Switch(next), ..outcome });
         }
         Ok(outcome)
     }
@@ -82,24 +82,24 @@ impl Talking {
         let id = self.stored_id()?;
         let store = self.a_store()?;
         self.worker.release();
-        let new = stored::fork_at(&self.desk, &*store, id, at)?;
-        let next = Self::open(&self.desk, &store, new, &self.chosen, ("rejoin chat", Opening::Prompt))?;
+        let new = stored::fork_at(&self.cli, &*store, id, at)?;
+        let next = Self::open(&self.cli, &store, new, &self.chosen, ("rejoin chat", OpenPurpose::Prompt))?;
         output::talk(&format!("This is {new}, a fork of {id}. Back to the original: /resume {id}"));
         Ok(self.switch_to(next, &format!("forked to {new}")))
     }
 
-    /// The prompt goes on with this terminal in another conversation, which becomes the active one.
+    /// Switches this prompt to another conversation, which becomes the active one.
     fn switch_to(&mut self, mut next: Self, result: &str) -> Outcome {
         if let Err(failure) = next.take_terminal(Arc::clone(&self.terminal)) {
             failure.say();
         }
         next.no_store = self.no_store.take();
         if next.no_store.is_none() {
-            let desk = self.desk.clone();
-            next.make_active(&desk);
+            let cli = self.cli.clone();
+            next.make_active(&cli);
         }
         next.tell_instructions();
-        Outcome { then: Then::Switch(Box::new(next)), ..Outcome::with(result) }
+        Outcome { then: NextStep::Switch(Box::new(next)), ..Outcome::with(result) }
     }
 
     pub(super) fn rewind(&mut self, rest: &str) -> Result<Outcome, Failure> {
@@ -125,13 +125,13 @@ impl Talking {
         let end = branches::end_of_message(conversation.entries(), message).unwrap_or(message);
         if files {
             self.worker.release();
-            let workspace = talking::workspace(&self.desk);
-            let undone = undo_since(&store, id, message, &workspace, Undoing::Real)?;
+            let workspace = talking::workspace(&self.cli);
+            let undone = undo_since(&store, id, message, &workspace, UndoMode::Real)?;
             self.hold()?;
             if undone.is_empty() {
-                output::talk("No file was changed since.");
+                output::talk("No file has changed since.");
             }
-            undo::print(&undone, Undoing::Real, false)?;
+            undo::print(&undone, UndoMode::Real, false)?;
         }
         self.worker.go_on_from(end, &format!("went back to message {number}"))?;
         let later = plural(later, "later message");
@@ -173,7 +173,7 @@ impl Talking {
         Ok(Outcome::with(result))
     }
 
-    /// Says that the model can go on without a new message, if it has not answered the last one.
+    /// Tells the user that the model can continue without a new message, if it has not answered the last one.
     fn say_if_unfinished(&mut self) {
         self.state();
         if self.unfinished {
@@ -186,7 +186,7 @@ impl Talking {
         self.worker.reclaim().map(drop).map_err(Failure::from)
     }
 
-    /// The store that conversations are in.
+    /// The store of the conversations.
     fn a_store(&self) -> Result<Arc<dyn Store>, Failure> {
         self.store.clone().ok_or_else(|| {
             Failure::failed("there is no store", "`rejoin doctor --self` says whether it can be written")
@@ -210,7 +210,7 @@ fn list(store: &dyn Store) -> Result<Outcome, Failure> {
     Ok(Outcome::with(format!("{} shown", plural(page.conversations.len(), "conversation"))))
 }
 
-/// Draws the branches: each below the one that it parts from.
+/// Draws the branches, each below the one that it departs from.
 fn draw(branches: &[branches::MessageBranch]) -> Result<(), Failure> {
     fn depth(branches: &[branches::MessageBranch], place: usize) -> usize {
         branches[place].parts_from.map_or(0, |from| depth(branches, from) + 1)

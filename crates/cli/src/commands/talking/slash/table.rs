@@ -1,4 +1,4 @@
-//! The /commands, in one table: help, completion, dispatch and recording all read it.
+//! The /commands, in one table. Help, completion, dispatch and recording all use it.
 
 use crate::near;
 
@@ -9,22 +9,22 @@ pub struct SlashCommand {
     pub name: &'static str,
     /// Its arguments, as help shows them; empty if it has none.
     pub arguments: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub about: &'static str,
-    /// What its first argument may be.
+    /// The values that its first argument completes to.
     pub completes: Completes,
-    pub(super) runs: Runs,
-    pub(super) keeps: Keeps,
+    pub(super) runs: Execution,
+    pub(super) keeps: RecordedResult,
 }
 
 impl SlashCommand {
-    /// Whether it does nothing without arguments.
+    /// Whether it does nothing if it has no arguments.
     pub(super) fn needs_arguments(&self) -> bool {
         !self.arguments.is_empty() && !self.arguments.starts_with('[')
     }
 }
 
-/// What the argument of a command completes to.
+/// The values that the argument of a command completes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completes {
     Nothing,
@@ -38,7 +38,7 @@ pub enum Completes {
 }
 
 impl Completes {
-    /// Where the possible arguments are listed, for /help.
+    /// Where the possible arguments are listed, in words for /help.
     pub(super) fn in_words(self) -> String {
         match self {
             Self::Nothing => String::new(),
@@ -58,32 +58,32 @@ impl Completes {
 
 /// How a command is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Runs {
-    /// As `rejoin` followed by these words and what was typed. [`ID`] stands for this conversation.
-    As(&'static [&'static str], Rest),
-    /// At the prompt itself.
-    Here(Here),
+pub(super) enum Execution {
+    /// As `rejoin` followed by these words and the typed ones. [`ID`] stands for this conversation.
+    Rejoin(&'static [&'static str], TypedText),
+    /// By the prompt itself.
+    Prompt(PromptCommand),
 }
 
 /// The word that stands for the id of the conversation at the prompt.
 pub(super) const ID: &str = "ID";
 
-/// What becomes of the text after a command.
+/// How the text after a command is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum TypedText {
     /// Its words are arguments and options.
     Words,
-    /// The same, or these if nothing was typed.
+    /// Its words are arguments and options; these are used if nothing was typed.
     WordsOr(&'static [&'static str]),
-    /// The name of a file to write, or options, or these words if nothing was typed.
+    /// The name of a file to write, or options; these words are used if nothing was typed.
     FileOr(&'static [&'static str]),
-    /// It is one argument.
+    /// It is a single argument.
     Text,
 }
 
 /// A command that needs the prompt: its conversation, its provider, or its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Here {
+pub(super) enum PromptCommand {
     Help,
     Models,
     Model,
@@ -103,14 +103,15 @@ pub(super) enum Here {
     Leave,
 }
 
-/// What is recorded as the result of a command.
+/// The recorded result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeps {
-    /// What it printed.
+pub(super) enum RecordedResult {
+    /// The output of the command.
     Output,
-    /// How many lines it printed. They show what the record holds anyway: a copy would keep what is erased later.
+    /// The number of lines of the output. The output itself is in the record anyway, and a copy would keep text that is erased
+    /// later.
     Count,
-    /// Nothing, and it does not begin a conversation: a prompt at which only this was typed leaves none behind.
+    /// No result. The command also begins no conversation, so a prompt with only such commands leaves none behind.
     Nothing,
 }
 
@@ -118,189 +119,225 @@ const fn command(
     (name, arguments): (&'static str, &'static str),
     about: &'static str,
     completes: Completes,
-    runs: Runs,
-    keeps: Keeps,
+    runs: Execution,
+    keeps: RecordedResult,
 ) -> SlashCommand {
     SlashCommand { name, arguments, about, completes, runs, keeps }
 }
 
 use Completes::{Conversation, Message, Model, Nothing, OneOf, Path, Provider};
-use Runs::{As, Here as At};
+use Execution::{Prompt, Rejoin};
 
 /// Every command, in the order of help.
 pub const COMMANDS: &[SlashCommand] = &[
-    command(("help", "[COMMAND]"), "show this list, or a command", Nothing, At(Here::Help), Keeps::Nothing),
+    command(
+        ("help", "[COMMAND]"),
+        "show this list, or a command",
+        Nothing,
+        Prompt(PromptCommand::Help),
+        RecordedResult::Nothing,
+    ),
     command(
         ("models", "[list]"),
         "list the provider's models",
         OneOf(&["list"]),
-        At(Here::Models),
-        Keeps::Output,
+        Prompt(PromptCommand::Models),
+        RecordedResult::Output,
     ),
-    command(("model", "[NAME]"), "show the model, or choose another", Model, At(Here::Model), Keeps::Output),
+    command(
+        ("model", "[NAME]"),
+        "show the model, or choose another",
+        Model,
+        Prompt(PromptCommand::Model),
+        RecordedResult::Output,
+    ),
     command(
         ("provider", "[NAME]"),
-        "show who answers, or choose another provider",
+        "show the provider, or choose another",
         Provider,
-        At(Here::Provider),
-        Keeps::Output,
+        Prompt(PromptCommand::Provider),
+        RecordedResult::Output,
     ),
-    command(("tools", ""), "list the tools of the model", Nothing, At(Here::Tools), Keeps::Output),
+    command(
+        ("tools", ""),
+        "list the tools of the model",
+        Nothing,
+        Prompt(PromptCommand::Tools),
+        RecordedResult::Output,
+    ),
     command(
         ("mode", "[MODE]"),
         "show or choose the mode: ask, auto, read-only",
         OneOf(&["ask", "auto", "read-only"]),
-        At(Here::Mode),
-        Keeps::Output,
+        Prompt(PromptCommand::Mode),
+        RecordedResult::Output,
     ),
-    command(("mcp", ""), "list MCP servers", Nothing, At(Here::Mcp), Keeps::Output),
+    command(("mcp", ""), "list MCP servers", Nothing, Prompt(PromptCommand::Mcp), RecordedResult::Output),
     command(
         ("history", "[--limit N]"),
         "show the last messages, numbered",
         Nothing,
-        As(&["history", "show", ID], Rest::WordsOr(&["--limit", "20"])),
-        Keeps::Count,
+        Rejoin(&["history", "show", ID], TypedText::WordsOr(&["--limit", "20"])),
+        RecordedResult::Count,
     ),
     command(
         ("show", "N"),
         "show all of message N",
         Message,
-        As(&["history", "show", ID, "--message"], Rest::Words),
-        Keeps::Count,
+        Rejoin(&["history", "show", ID, "--message"], TypedText::Words),
+        RecordedResult::Count,
     ),
     command(
         ("view", ""),
         "show what the model sees, and what was repaired",
         Nothing,
-        As(&["history", "show", ID, "--view"], Rest::Words),
-        Keeps::Count,
+        Rejoin(&["history", "show", ID, "--view"], TypedText::Words),
+        RecordedResult::Count,
     ),
     command(
         ("findings", ""),
         "check this conversation for problems",
         Nothing,
-        As(&["check", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["check", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("search", "WORDS"),
         "search all conversations",
         Nothing,
-        As(&["history", "search", "--"], Rest::Text),
-        Keeps::Count,
+        Rejoin(&["history", "search", "--"], TypedText::Text),
+        RecordedResult::Count,
     ),
-    command(("title", "[TITLE]"), "show the title, or give another", Nothing, At(Here::Title), Keeps::Output),
+    command(
+        ("title", "[TITLE]"),
+        "show the title, or give another",
+        Nothing,
+        Prompt(PromptCommand::Title),
+        RecordedResult::Output,
+    ),
     command(
         ("pin", "N"),
         "keep message N in every view",
         Message,
-        As(&["history", "pin", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["history", "pin", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("fork", "[N]"),
         "go on in a copy of this conversation, up to message N",
         Message,
-        At(Here::Fork),
-        Keeps::Output,
+        Prompt(PromptCommand::Fork),
+        RecordedResult::Output,
     ),
     command(
         ("rewind", "N [--files]"),
         "go on from message N; --files restores files, too",
         Message,
-        At(Here::Rewind),
-        Keeps::Output,
+        Prompt(PromptCommand::Rewind),
+        RecordedResult::Output,
     ),
     command(
         ("undo", "[--dry-run]"),
         "restore the files that the last turn changed",
         Nothing,
-        As(&["undo", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["undo", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("branches", "[N]"),
         "show the branches, or go on in branch N",
         Nothing,
-        At(Here::Branches),
-        Keeps::Count,
+        Prompt(PromptCommand::Branches),
+        RecordedResult::Count,
     ),
     command(
         ("context", ""),
         "show the instructions and what fills the window",
         Nothing,
-        At(Here::Context),
-        Keeps::Count,
+        Prompt(PromptCommand::Context),
+        RecordedResult::Count,
     ),
     command(
         ("compact", "[KEEP]"),
         "summarise older messages; KEEP says what stays",
         Nothing,
-        At(Here::Compact),
-        Keeps::Output,
+        Prompt(PromptCommand::Compact),
+        RecordedResult::Output,
     ),
     command(
         ("uncompact", ""),
         "undo the last compaction",
         Nothing,
-        As(&["uncompact", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["uncompact", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("prune", "[--keep-last N]"),
         "leave old tool results out of the window",
         Nothing,
-        As(&["prune", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["prune", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("stats", "[--by WAY]"),
         "show tokens, cost and tool calls",
         Nothing,
-        As(&["stats", ID], Rest::Words),
-        Keeps::Output,
+        Rejoin(&["stats", ID], TypedText::Words),
+        RecordedResult::Output,
     ),
     command(
         ("export", "[FILE]"),
         "write it to a file, or show it as Markdown",
         Path,
-        As(&["history", "export", ID], Rest::FileOr(&["--to", "markdown"])),
-        Keeps::Count,
+        Rejoin(&["history", "export", ID], TypedText::FileOr(&["--to", "markdown"])),
+        RecordedResult::Count,
     ),
-    command(("new", ""), "start a new conversation", Nothing, At(Here::New), Keeps::Output),
+    command(
+        ("new", ""),
+        "start a new conversation",
+        Nothing,
+        Prompt(PromptCommand::New),
+        RecordedResult::Output,
+    ),
     command(
         ("resume", "[ID]"),
         "go on in another conversation, or list them",
         Conversation,
-        At(Here::Resume),
-        Keeps::Output,
+        Prompt(PromptCommand::Resume),
+        RecordedResult::Output,
     ),
     command(
         ("clear", ""),
         "clear the screen; the conversation stays",
         Nothing,
-        At(Here::Clear),
-        Keeps::Nothing,
+        Prompt(PromptCommand::Clear),
+        RecordedResult::Nothing,
     ),
-    command(("quit", ""), "leave", Nothing, At(Here::Leave), Keeps::Nothing),
-    command(("exit", ""), "leave; the word `exit` does, too", Nothing, At(Here::Leave), Keeps::Nothing),
+    command(("quit", ""), "leave", Nothing, Prompt(PromptCommand::Leave), RecordedResult::Nothing),
+    command(
+        ("exit", ""),
+        "leave; the word `exit` does, too",
+        Nothing,
+        Prompt(PromptCommand::Leave),
+        RecordedResult::Nothing,
+    ),
 ];
 
-/// What a line at the prompt is.
+/// The meaning of a line at the prompt.
 #[derive(Debug)]
 pub(super) enum Line<'l> {
     Command(&'static SlashCommand, &'l str),
-    /// A word after a slash that is no command, and what to suggest.
+    /// A word after a slash that is not a command, and a suggestion.
     Unknown(&'l str, String),
     Message(&'l str),
 }
 
-/// Tells commands from messages. A message may begin with a path, so only a single name after a slash counts as a command, and
-/// only if there is no such file. After a backslash everything is a message.
+/// Distinguishes commands from messages. A message may begin with a path, so only a single name after a slash counts as a command,
+/// and only if there is no file with that name. After a backslash, everything is a message.
 pub(super) fn understand(typed: &str) -> Line<'_> {
     let line = typed.trim();
     if line.contains('\n') {
-        // It was pasted, and nothing that was pasted is done.
+        // It was pasted; a pasted text is never run as a command.
         return Line::Message(typed);
     }
     if let Some(message) = line.strip_prefix('\\').filter(|rest| rest.starts_with(['/', '!'])) {
@@ -322,12 +359,12 @@ pub(super) fn understand(typed: &str) -> Line<'_> {
     Line::Unknown(name, near.iter().map(|near| format!("`/{near}`")).collect::<Vec<_>>().join(" or "))
 }
 
-/// The command of that name.
+/// The command with this name.
 pub fn named(name: &str) -> Option<&'static SlashCommand> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// The list of commands, as /help prints it. On a narrow terminal, what a command does is below it.
+/// The list of commands, as /help prints it. On a narrow terminal, descriptions are below the commands.
 pub(super) fn help(columns: usize) -> String {
     let typed =
         |command: &SlashCommand| format!("/{} {}", command.name, command.arguments).trim_end().to_owned();
@@ -340,7 +377,7 @@ pub(super) fn help(columns: usize) -> String {
     COMMANDS.iter().map(line).collect()
 }
 
-/// The words of a text. Quotes hold words together, and a backslash takes the next character as it is.
+/// Splits a text into words. Quotes hold words together, and a backslash makes the next character an ordinary one.
 pub(super) fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut characters = text.chars();
@@ -367,7 +404,7 @@ mod tests {
     use super::*;
     use crate::args::CommandLine;
 
-    /// S0-08: commands are recognised before anything reaches the model; paths and other text are messages.
+    /// S0-08: commands are recognised before any text reaches the model; paths and other text are messages.
     #[test]
     fn commands_are_told_from_messages() {
         let kind = |line: &str| match understand(line) {
@@ -406,7 +443,7 @@ mod tests {
         }
         for columns in [40, 80] {
             let help = help(columns);
-            // What is still too long is broken between words.
+            // Longer lines are broken between words.
             assert!(help.lines().all(|line| line.len() <= columns.max(60)), "{help}");
         }
     }
@@ -422,11 +459,11 @@ mod tests {
         assert_eq!(named, COMMANDS.iter().map(|command| format!("/{}", command.name)).collect::<Vec<_>>());
     }
 
-    /// Each command that is run as `rejoin …` has such a sister.
+    /// For each command that runs as `rejoin …`, that command exists.
     #[test]
     fn sisters_exist() {
         for command in COMMANDS {
-            if let Runs::As(words, _) = command.runs {
+            if let Execution::Rejoin(words, _) = command.runs {
                 let mut sister = CommandLine::command();
                 for word in words.iter().take_while(|word| **word != ID && !word.starts_with('-')) {
                     let found =

@@ -1,8 +1,8 @@
 //! Splits a shell command line into simple commands, for the rules.
 //!
-//! The parser never guesses in favour of a rule. Everything that dash and bash could read differently, that expands to unknown words,
-//! or that changes what later commands mean becomes a [`Doubt`], and a line with a doubt is never allowed by a pattern. It goes on
-//! after a doubt, because deny rules look at every command that can be found. `parser.rs` has the grammar, `word.rs` the quoting.
+//! The parser never guesses in favour of a rule. Text that dash and bash could read differently, that expands to unknown words, or
+//! that changes the meaning of later commands becomes a [`Doubt`], and no pattern allows a line with a doubt. The parser continues
+//! after a doubt, because deny rules check every command it can find. `parser.rs` has the grammar, `word.rs` the quoting.
 
 mod parser;
 mod word;
@@ -12,7 +12,8 @@ use std::fmt;
 pub(super) use parser::parse;
 pub(super) use word::Word;
 
-/// Longest command line that is examined, in bytes. A person cannot judge a longer one at a glance, and a rule should not do so unseen.
+/// Longest command line that is examined, in bytes. A person cannot judge a longer one at a glance, so no rule should allow it
+/// unseen.
 pub(super) const MAX_LENGTH: usize = 16 * 1024;
 
 /// Deepest nesting of groups, loops and substitutions. Lines that people write stay below five.
@@ -21,7 +22,7 @@ pub(super) const MAX_DEPTH: usize = 16;
 /// A command line in parts.
 #[derive(Debug, Default)]
 pub(super) struct CommandLine {
-    /// Every simple command that was found, also inside groups, loops and substitutions.
+    /// Every simple command that was found, including those inside groups, loops and substitutions.
     pub commands: Vec<SimpleCommand>,
     /// Everything that keeps the line from being fully understood.
     pub doubts: Vec<Doubt>,
@@ -120,8 +121,8 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// Whether a character can hide what a text says: controls, blanks that are not ASCII, characters without width, and those that
-/// change the direction of writing. Tab and newline are fine.
+/// Whether a character can hide part of a text from a reader: controls, blanks that are not ASCII, zero-width characters, and those
+/// that change the direction of writing. Tab and newline are not deceptive.
 pub(super) fn is_deceptive(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control() && c != '\t' && c != '\n';

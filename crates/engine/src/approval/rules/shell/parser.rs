@@ -1,6 +1,6 @@
 //! The grammar of command lines: separators, groups, `if`, loops, redirections.
 //!
-//! Groups are kept on a stack, so their depth costs no recursion; substitutions recurse, up to `MAX_DEPTH`. Whatever follows a
+//! Open groups are kept on a stack, so their depth needs no recursion; substitutions recurse, up to `MAX_DEPTH`. Everything after a
 //! separator counts as a command, even where the shell would report a syntax error: a shell runs the lines before the error.
 
 use super::{
@@ -16,7 +16,7 @@ pub(in super::super) fn parse(line: &str) -> CommandLine {
         return found;
     }
     found.doubts.extend(line.chars().find(|c| is_deceptive(*c)).map(Doubt::InvisibleCharacter));
-    Parser::new(line, 0, &mut found).script(Ends::AtEnd);
+    Parser::new(line, 0, &mut found).script(ScriptEnd::AtEnd);
     if found.commands.is_empty() && found.doubts.is_empty() {
         found.doubts.push(Doubt::Empty);
     }
@@ -40,14 +40,14 @@ struct HereDocument {
 
 /// Where a script ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum ScriptEnd {
     /// At the end of the text.
     AtEnd,
     /// At the parenthesis that closes a substitution.
     AtParenthesis,
 }
 
-/// A construct that is open.
+/// A group or compound command that is still open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Frame {
     Parenthesis,
@@ -61,14 +61,14 @@ enum Frame {
     LoopBody,
 }
 
-/// What may come next.
+/// The part of a command that may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// A command, or a word of the grammar.
     Start,
-    /// A word or redirection of the command that began.
+    /// Further words and redirections of the command that began.
     InCommand,
-    /// A redirection or a separator, after a group.
+    /// Only a redirection or a separator.
     AfterGroup,
 }
 
@@ -103,16 +103,16 @@ impl<'f> Parser<'f> {
     }
 
     pub(super) fn doubt(&mut self, doubt: Doubt) {
-        // A handful tells a person enough.
+        // Eight are enough for a person to judge the line.
         if self.found.doubts.len() < 8 {
             self.found.doubts.push(doubt);
         }
     }
 
-    /// Counts one level of nesting. Beyond the limit the rest of the text is given up, and the line is in doubt.
+    /// Counts one level of nesting. Beyond the limit the parser gives up the rest of the text and records a doubt.
     pub(super) fn enter(&mut self) -> bool {
         if self.depth >= MAX_DEPTH {
-            // Pushed past the cap on doubts: this one must not get lost.
+            // Pushed directly, past the cap on doubts: without this one the line could look fully parsed.
             self.found.doubts.push(Doubt::TooDeep);
             self.at = self.chars.len();
             return false;
@@ -124,7 +124,7 @@ impl<'f> Parser<'f> {
     /// Parses the inside of `$(…)`, after the opening parenthesis.
     pub(super) fn substitution(&mut self) {
         if self.enter() {
-            self.script(Ends::AtParenthesis);
+            self.script(ScriptEnd::AtParenthesis);
             self.depth -= 1;
         }
     }
@@ -132,12 +132,12 @@ impl<'f> Parser<'f> {
     /// Parses the text of a script that was quoted.
     pub(super) fn nested(&mut self, text: &str) {
         if self.enter() {
-            Parser::new(text, self.depth, self.found).script(Ends::AtEnd);
+            Parser::new(text, self.depth, self.found).script(ScriptEnd::AtEnd);
             self.depth -= 1;
         }
     }
 
-    fn script(&mut self, ends: Ends) {
+    fn script(&mut self, ends: ScriptEnd) {
         let mut script = Script::new();
         loop {
             self.blanks();
@@ -159,7 +159,8 @@ impl<'f> Parser<'f> {
                 }
                 '&' if self.eat("&>") => {
                     self.doubt(Doubt::AmpersandRedirection);
-                    // For bash the command goes on after the target; for dash another one begins. The latter finds more.
+                    // In bash the command continues after the target; in dash a new command begins. Reading it as dash finds more
+                    // commands.
                     self.end_command(&mut script);
                     let _ = self.eat(">");
                     self.redirection_target(&mut script);
@@ -186,7 +187,7 @@ impl<'f> Parser<'f> {
             }
         }
         self.end_command(&mut script);
-        if !script.stack.is_empty() || ends == Ends::AtParenthesis {
+        if !script.stack.is_empty() || ends == ScriptEnd::AtParenthesis {
             self.doubt(Doubt::Unfinished("a group, condition or loop"));
         }
     }
@@ -231,15 +232,15 @@ impl<'f> Parser<'f> {
         self.push(script, Frame::Parenthesis);
     }
 
-    /// At a closing parenthesis; true at the end of the substitution.
-    fn close(&mut self, script: &mut Script, ends: Ends) -> bool {
+    /// Handles a closing parenthesis. Returns true at the end of the substitution.
+    fn close(&mut self, script: &mut Script, ends: ScriptEnd) -> bool {
         self.end_command(script);
         match script.stack.last() {
             Some(Frame::Parenthesis) => {
                 script.stack.pop();
                 script.position = Position::AfterGroup;
             }
-            None if ends == Ends::AtParenthesis => return true,
+            None if ends == ScriptEnd::AtParenthesis => return true,
             _ => self.doubt(Doubt::Unexpected(")".to_owned())),
         }
         false
@@ -275,7 +276,7 @@ impl<'f> Parser<'f> {
         script.command.words.push(word);
     }
 
-    /// Handles a word of the grammar; false if the word is an ordinary one.
+    /// Handles a reserved word. Returns false if the word is an ordinary one.
     fn keyword(&mut self, script: &mut Script, word: &str) -> bool {
         match word {
             "if" => self.push(script, Frame::IfCondition),
@@ -307,7 +308,7 @@ impl<'f> Parser<'f> {
         true
     }
 
-    /// Goes on to the next part of a construct, or ends it.
+    /// Replaces the innermost open construct with its next part, or closes it. If it is not an expected one, records a doubt.
     fn turn(&mut self, script: &mut Script, word: &str, expected: &[Frame], next: Option<Frame>) {
         match script.stack.pop_if(|frame| expected.contains(frame)) {
             Some(_) => {

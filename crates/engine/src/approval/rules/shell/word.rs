@@ -11,7 +11,7 @@ pub(in super::super) struct Word {
     pub text: String,
     /// Whether the shell replaces it by file names or a home folder, so that `text` is not what the command gets.
     pub expands: bool,
-    /// Whether part of it was quoted or escaped: such a word is never part of the grammar.
+    /// Whether part of it was quoted or escaped. Such a word is never a reserved word.
     pub quoted: bool,
     /// Whether it has the form `NAME=…` of an assignment.
     pub assigns: bool,
@@ -30,7 +30,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 impl Parser<'_> {
-    /// Reads the word at the current position; the caller knows that one begins there.
+    /// Reads the word at the current position, where the caller has found the beginning of one.
     pub(super) fn word(&mut self) -> Word {
         let mut word = Word::default();
         let (mut bracket, mut brace, mut bang) = (false, false, false);

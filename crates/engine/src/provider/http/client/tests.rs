@@ -1,8 +1,8 @@
-//! Which addresses are local, and what is shown of an address.
+//! Which addresses are local, and which part of an address is shown.
 
 use super::*;
 
-/// Keys go to this machine unasked, so nothing else may look like it.
+/// Keys are sent to this machine without asking, so no other address may be taken for it.
 #[test]
 fn only_this_machine_is_local() {
     for here in [
@@ -35,7 +35,7 @@ fn what_is_shown_has_no_password() {
     assert_eq!(public("https://h/@team/x"), "https://h/@team/x");
 }
 
-/// What is shown and compared is where the client goes.
+/// The address that is shown and compared is the one that the client uses.
 #[test]
 fn what_is_shown_is_where_requests_go() {
     for url in [

@@ -1,4 +1,4 @@
-//! Every provider's own shape of every error.
+//! Each provider's own shape of each error.
 
 use std::net::TcpListener;
 
@@ -9,18 +9,18 @@ fn error(service: &str, status: u16, body: &str) -> ProviderError {
     let server = Server::new(vec![Answer::json(status, body)]);
     let options = super::super::HttpOptions { retries: 0, ..quick() };
     let provider = match service {
-        // Its exchange would come first.
+        // Copilot would exchange its token first, so use another provider.
         "copilot" => provider_with("custom", &server.url, options),
         _ => provider_with(service, &server.url, options),
     };
     error_of(&provider)
 }
 
-/// S0-23, S0-49, S3-01: what a provider refuses comes out as an error of its kind, with the provider's own words, alike for all.
+/// S0-23, S0-49, S3-01: a refusal becomes an error of the right kind, with the provider's own words, for every provider.
 #[test]
 fn errors_of_every_shape_have_their_kind() {
     let cases: &[(&str, u16, &str, &str, &str)] = &[
-        // Not let in.
+        // The key is refused.
         (
             "openai",
             401,
@@ -65,7 +65,7 @@ fn errors_of_every_shape_have_their_kind() {
             "Incorrect API key",
         ),
         ("copilot", 401, "unauthorized: token expired\n", "UNAUTHORIZED", "token expired"),
-        // No such model or place.
+        // There is no such model or path.
         (
             "openai",
             404,
@@ -117,7 +117,7 @@ fn errors_of_every_shape_have_their_kind() {
             "Not Exist",
         ),
         ("openai", 404, "<html><body>nginx</body></html>", "NOT_FOUND", "a web page"),
-        // Too many, or no money.
+        // There are too many requests, or no credit is left.
         (
             "openai",
             429,
@@ -154,7 +154,7 @@ fn errors_of_every_shape_have_their_kind() {
             "credit balance",
         ),
         ("deepseek", 402, r#"{"error":{"message":"Insufficient Balance"}}"#, "RATE_LIMITED", "Insufficient"),
-        // Broken, or busy.
+        // The provider fails or is overloaded.
         (
             "openai",
             500,
@@ -181,7 +181,7 @@ fn errors_of_every_shape_have_their_kind() {
         ("ollama", 500, r#"{"error":"llama runner process has terminated"}"#, "UNAVAILABLE", "terminated"),
         ("openai", 408, "{}", "UNAVAILABLE", "Timeout"),
         ("openai", 409, "{}", "UNAVAILABLE", "Conflict"),
-        // Too long.
+        // The conversation is too long.
         (
             "openai",
             400,
@@ -287,7 +287,7 @@ fn errors_of_every_shape_have_their_kind() {
             "CONTEXT_LENGTH",
             "4096",
         ),
-        // Refused.
+        // The request is refused.
         (
             "openai",
             400,
@@ -362,7 +362,7 @@ fn errors_of_every_shape_have_their_kind() {
     }
 }
 
-/// An error that comes with a good status, or as the first event of a stream, is an error all the same, of the same kind.
+/// An error that comes with a success status, or as the first event of a stream, is an error of the same kind.
 #[test]
 fn errors_with_a_good_status_are_errors() {
     let cases = [
@@ -393,12 +393,12 @@ fn errors_with_a_good_status_are_errors() {
         let server = Server::new(vec![answer.clone()]);
         let error = error_of(&provider_at("custom", &server));
         assert_eq!(error.code(), code, "{answer:?}: {error}");
-        // Something of an answer had arrived.
+        // The first bytes of an answer had arrived, so nothing is repeated.
         assert_eq!(server.asked().len(), 1, "{answer:?}");
     }
 }
 
-/// Something that is no answer is shown on one line, without control characters.
+/// A body that is not an answer is shown on one line, without control characters.
 #[test]
 fn pages_and_noise_are_garbage() {
     let page = "<html>\x1b[2J<body>Sign in to the hotel's network</body>";
@@ -422,7 +422,7 @@ fn pages_and_noise_are_garbage() {
     }
 }
 
-/// An error of any size is read only so far.
+/// Only the beginning of an error is read, whatever its size.
 #[test]
 fn errors_without_end_are_read_only_so_far() {
     let noise = "x".repeat(1 << 20);
@@ -432,7 +432,7 @@ fn errors_without_end_are_read_only_so_far() {
     assert!(error.to_string().chars().count() < 800);
 }
 
-/// Nothing answers: the error names the address, without the key and the password.
+/// If no server answers, the error names the address, without the key and the password.
 #[test]
 fn nobody_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The transport, from outside: a server on this machine answers, and what comes of it is looked at.
+//! The transport from outside: a server on this machine answers, and the tests check the result.
 
 mod errors;
 mod retries;
@@ -12,8 +12,8 @@ use rejoin_record::Message;
 use crate::provider::{Provider, registry};
 use shared::*;
 
-/// S0-03, S0-49, S3-01: every service goes through the same trait, and the same things happen: the body has the length that was
-/// announced, the answer arrives, the tokens are in the fields of its dialect.
+/// S0-03, S0-49, S3-01: every service goes through the same trait in the same way. The body has the announced length, the answer
+/// arrives, and the token counts are read from the fields of its dialect.
 #[test]
 fn every_service_is_asked_the_same_way() {
     for service in registry::all() {
@@ -41,7 +41,7 @@ fn every_service_is_asked_the_same_way() {
     }
 }
 
-/// S0-03: Ollama's model and its place are what was chosen, and a whole answer is a `CompletionResponse`.
+/// S0-03: Ollama is asked for the chosen model at the chosen address, and a whole answer is a `CompletionResponse`.
 #[test]
 fn ollama_answers_in_one_piece() {
     let line = r#"{"model":"llama2","message":{"role":"assistant","content":"42"},"done":true,"done_reason":"stop","prompt_eval_count":7,"eval_count":2}"#;
@@ -63,7 +63,7 @@ fn ollama_answers_in_one_piece() {
     assert_eq!(asked.header("authorization"), None);
 }
 
-/// The client is built with the first request and not before.
+/// The client is built with the first request and not earlier.
 #[test]
 fn nothing_is_opened_before_it_is_needed() {
     let server = Server::new(vec![Answer::stream(&said(&["x"]))]);
@@ -72,7 +72,7 @@ fn nothing_is_opened_before_it_is_needed() {
     assert!(server.asked().is_empty());
 }
 
-/// A list of models in every service's own shape.
+/// Lists of models in the shape of each service.
 #[test]
 fn models_are_listed_whatever_their_shape() {
     let cases = [

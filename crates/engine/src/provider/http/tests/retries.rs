@@ -19,7 +19,7 @@ fn waits(told: &[SendProgress]) -> Vec<Duration> {
     told.iter().filter_map(wait).collect()
 }
 
-/// Tried again until it works; each attempt is told, with its number and its wait.
+/// A request is repeated until it succeeds. Each attempt is reported, with its number and its wait.
 #[test]
 fn a_busy_provider_is_asked_again() {
     let limited = Answer::json(429, r#"{"error":{"message":"slow"}}"#);
@@ -57,7 +57,7 @@ fn waits_double_and_end() {
     assert!((3..=6).contains(&usual.retries));
 }
 
-/// What the provider asks for is waited for; more than the setting allows is told at once.
+/// The wait that the provider asks for is kept. If it is longer than the setting allows, the error comes at once.
 #[test]
 fn the_provider_says_when_to_come_back() {
     let cases = [
@@ -83,13 +83,13 @@ fn the_provider_says_when_to_come_back() {
                 assert_eq!(answer.unwrap_err().retry_after(), Some(Duration::from_secs(3600)));
                 assert_eq!(server.asked().len(), 1);
             }
-            // A number that is no time says nothing.
+            // A value that is not a time is ignored.
             None => assert_eq!(waits(&told), [Duration::from_millis(4)], "{value}"),
         }
     }
 }
 
-/// A date is compared with the server's own clock: ours may be wrong.
+/// A date is compared with the server's own clock, because the local clock may be wrong.
 #[test]
 fn a_date_says_when_to_come_back() {
     let now: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -109,7 +109,7 @@ fn a_date_says_when_to_come_back() {
     assert_eq!(read(&[]), None);
 }
 
-/// Gemini says it in the body.
+/// Gemini gives the wait in the body.
 #[test]
 fn gemini_says_in_the_body_when_to_come_back() {
     let body = r#"{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"t","retryDelay":"0.03s"}]}}"#;
@@ -118,7 +118,7 @@ fn gemini_says_in_the_body_when_to_come_back() {
     assert_eq!(waits(&told), [Duration::from_millis(30)]);
 }
 
-/// What will not pass by itself is asked once.
+/// A request with a lasting error is sent only once.
 #[test]
 fn what_stays_wrong_is_not_repeated() {
     let quota = r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#;
@@ -140,7 +140,7 @@ fn what_stays_wrong_is_not_repeated() {
     }
 }
 
-/// From the first byte on a request is never sent again: what arrived is the answer.
+/// Once the first byte has arrived, a request is never sent again; what arrived is the answer.
 #[test]
 fn never_after_the_first_byte() {
     let first = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
@@ -154,14 +154,14 @@ fn never_after_the_first_byte() {
         assert_eq!(server.asked().len(), 1);
         assert_eq!(told.len(), 1, "{told:?}");
     }
-    // A comment that keeps the connection open is a byte too.
+    // A comment that keeps the connection open also counts as a byte.
     let server = Server::new(vec![Answer::stream(": wait\n\n").ending(Ending::Stall)]);
     let (answer, _) = ask(&provider_with("custom", &server.url, impatient()));
     assert_eq!(answer.unwrap().end, End::Cut);
     assert_eq!(server.asked().len(), 1);
 }
 
-/// Before the first byte it is: nothing has been said that could be said twice.
+/// Before the first byte it is sent again: no text can appear twice.
 #[test]
 fn before_the_first_byte_it_is_sent_again() {
     for (ending, code) in [(Ending::Stall, "TIMED_OUT"), (Ending::Cut, "UNREACHABLE")] {
@@ -177,7 +177,7 @@ fn before_the_first_byte_it_is_sent_again() {
     }
 }
 
-/// A redirect is not followed: the request, with its key, would go somewhere else.
+/// A redirect is not followed: the request, with its key, would go to another address.
 #[test]
 fn a_redirect_is_not_followed() {
     let other = Server::new(vec![Answer::stream(&said(&["x"]))]);

@@ -1,4 +1,4 @@
-//! A key is sent to its service and turns up nowhere else.
+//! A key is sent to its service and appears nowhere else.
 
 use std::{
     io::Write,
@@ -8,7 +8,7 @@ use std::{
 use super::shared::*;
 use crate::provider::{Provider, ProviderError, registry};
 
-/// Keeps what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -23,7 +23,7 @@ impl Write for Log {
     }
 }
 
-/// Everything that is logged while something runs.
+/// The log that a run writes.
 fn logged(run: impl FnOnce()) -> String {
     let log = Log::default();
     let writer = log.clone();
@@ -36,8 +36,8 @@ fn logged(run: impl FnOnce()) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// S0-23: a provider that repeats the key in its error does not get it into the error, the log or what is told; a refusal is
-/// logged as an error.
+/// S0-23: if a provider repeats the key in its error, the key is in no error, log or progress report. A refusal is logged as an
+/// error.
 #[test]
 fn a_key_is_in_no_error_and_in_no_log() {
     for service in registry::all() {
@@ -45,7 +45,7 @@ fn a_key_is_in_no_error_and_in_no_log() {
             let seen = |name| asked.header(name).unwrap_or_default().to_owned();
             let names = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
             let headers = names.map(seen).join(" ");
-            // Once as it is, once with an escape in it, and once where the message is cut.
+            // Once unchanged, once with an escape in it, and once where the message is cut.
             let message = match asked.line.starts_with("POST") {
                 true => format!("{headers} {}", SECRET.replace('-', "\\u002d")),
                 false => format!("{}{SECRET}", "x".repeat(590)),
@@ -75,7 +75,7 @@ fn a_key_is_in_no_error_and_in_no_log() {
     }
 }
 
-/// The same for an answer that is none, and for a failure in the middle of one.
+/// The same for an answer that is not one, and for a failure in the middle of an answer.
 #[test]
 fn a_key_is_in_no_excerpt() {
     let fail = format!(
@@ -98,7 +98,7 @@ fn a_key_is_in_no_excerpt() {
     }
 }
 
-/// A key with a line break in it is not sent, and the error names where it comes from.
+/// A key with a line break is not sent, and the error names its origin.
 #[test]
 fn a_key_that_cannot_be_sent_is_named_by_its_place() {
     let keys = crate::auth::Keys::in_variables(|_| Some(String::from("sk-line\nbreak-0123456789")));

@@ -1,4 +1,4 @@
-//! What the tests of this room share: the decoder, and a way to ask a scripted server.
+//! Shared by these tests: the decoder, and functions that send requests to a scripted server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     provider::{Provider, ProviderError, Request, SendProgress, connect::wire, context_of},
 };
 
-/// A key that must turn up nowhere.
+/// A key that must appear in no output.
 pub const SECRET: &str = "sk-test-0123456789-DO-NOT-SHOW";
 
 /// A text answer in the shape of Chat.
@@ -30,12 +30,12 @@ pub fn said(words: &[&str]) -> String {
     out + "data: [DONE]\n\n"
 }
 
-/// The decoder of the tests, whatever the dialect: their servers all speak Chat.
+/// The decoder of the tests for any dialect: their servers all speak Chat Completions.
 pub fn words(_: Dialect) -> Box<dyn StreamDecoder> {
     Dialect::OpenAiChat.wire().decoder()
 }
 
-/// Options for tests: everything is quick.
+/// Options for tests, with short waits.
 pub fn quick() -> HttpOptions {
     HttpOptions {
         connect_timeout: Duration::from_secs(5),
@@ -50,19 +50,19 @@ pub fn quick() -> HttpOptions {
     }
 }
 
-/// Options for servers that stall: long enough for a busy machine to send what it has.
+/// Options for servers that stall: long enough for a slow machine to send all it has.
 pub fn impatient() -> HttpOptions {
     HttpOptions { read_timeout: Duration::from_millis(2500), ..quick() }
 }
 
-/// Options whose logins all lead to a server.
+/// Options that send all logins to a server.
 pub fn quick_at(server: &Server) -> HttpOptions {
     let url = || server.url.clone();
     let addresses = Addresses { chatgpt: url(), claude: url(), github: url(), github_api: url() };
     HttpOptions { addresses, ..quick() }
 }
 
-/// A provider at a server, with the key in every variable.
+/// A provider at a server, with the key in each variable.
 pub fn provider_at(name: &str, server: &Server) -> HttpProvider {
     provider_with(name, &server.url, quick())
 }
@@ -92,18 +92,18 @@ pub fn request(provider: &dyn Provider, messages: &[Message]) -> Request {
     Request { view, context: Arc::new(context), body: Some(body), stop: crate::turn::Stop::new() }
 }
 
-/// Runs something to its end, which must come within a minute.
+/// Runs a future to its end, which must come within a minute.
 pub fn run<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await }).expect("it ends")
 }
 
-/// Asks, and collects what is told meanwhile.
+/// Sends a request, and collects its progress.
 pub fn ask(provider: &dyn Provider) -> (Result<Received, ProviderError>, Vec<SendProgress>) {
     ask_with(provider, &[Message::user("hello")])
 }
 
-/// Asks with these messages.
+/// Sends a request with these messages.
 pub fn ask_with(
     provider: &dyn Provider,
     messages: &[Message],
@@ -114,7 +114,7 @@ pub fn ask_with(
     (answer, told)
 }
 
-/// The error of asking.
+/// The error of a request.
 pub fn error_of(provider: &dyn Provider) -> ProviderError {
     ask(provider).0.unwrap_err()
 }

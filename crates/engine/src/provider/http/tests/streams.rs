@@ -1,4 +1,4 @@
-//! Answers as they arrive: whole, cut, stalled, garbled, without end.
+//! Streamed answers: whole, cut, stalled, garbled, endless.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn deltas_come_in_order_and_the_end_is_the_end() {
     assert_eq!(answer.end, End::Complete(StopReason::Done));
 }
 
-/// Once the end was seen nothing more is waited for, even if the connection stays open.
+/// Reading stops at the end of the answer, even if the connection stays open.
 #[test]
 fn the_end_does_not_wait_for_the_connection() {
     let server = Server::new(vec![Answer::stream(&said(&["done"])).ending(Ending::Stall)]);
@@ -35,7 +35,7 @@ fn the_end_does_not_wait_for_the_connection() {
     assert!(before.elapsed() < Duration::from_secs(30));
 }
 
-/// A provider that fails in the middle: what it said before is kept.
+/// If a provider fails in the middle of an answer, the text before the failure is kept.
 #[test]
 fn a_failure_in_the_middle_keeps_what_was_said() {
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n\
@@ -48,7 +48,7 @@ fn a_failure_in_the_middle_keeps_what_was_said() {
     assert_eq!(server.asked().len(), 1);
 }
 
-/// What a provider says of it goes to a terminal: it is as short and harmless as any other error, and has no key in it.
+/// The provider's reason goes to a terminal: it is as short and safe as any other error, and contains no key.
 #[test]
 fn a_failure_in_the_middle_steers_no_terminal() {
     let message = format!("{SECRET} \\u001b]0;mine\\u0007{}", "x".repeat(5000));
@@ -63,7 +63,7 @@ fn a_failure_in_the_middle_steers_no_terminal() {
     assert!(said.chars().count() < 1000, "{}", said.len());
 }
 
-/// A line without end stops being read: with something said before it the answer is kept, without it is garbage.
+/// Reading stops in an endless line. If text came before it, the answer is kept; otherwise it is garbage.
 #[test]
 fn a_line_without_end_is_not_read_for_ever() {
     let noise = "x".repeat(1 << 16);
@@ -82,7 +82,7 @@ fn a_line_without_end_is_not_read_for_ever() {
     assert!(matches!(&answer.end, End::Garbage(why) if why.contains("a line")), "{:?}", answer.end);
 }
 
-/// An answer without end stops too, however short its lines are.
+/// An endless answer is cut off, too, however short its lines are.
 #[test]
 fn an_answer_without_end_is_not_read_for_ever() {
     let line = ": still thinking\n".repeat(4096);
@@ -92,7 +92,7 @@ fn an_answer_without_end_is_not_read_for_ever() {
     assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
 }
 
-/// An answer in one piece is read as one value, so it has the limit of a line.
+/// An answer in one piece is parsed as one value, so the limit of a line applies to it.
 #[test]
 fn an_answer_in_one_piece_without_end_is_not_read_for_ever() {
     let body = format!("[{}", "0,".repeat(1 << 15));
@@ -102,7 +102,7 @@ fn an_answer_in_one_piece_without_end_is_not_read_for_ever() {
     assert!(error.to_string().len() < 400, "{error}");
 }
 
-/// Neither do headers without end take memory, nor error pages, nor lists of models.
+/// Endless headers, error pages and lists of models take no memory either.
 #[test]
 fn nothing_else_is_read_for_ever() {
     use std::io::{Read as _, Write as _};
@@ -113,7 +113,7 @@ fn nothing_else_is_read_for_ever() {
             std::thread::spawn(move || {
                 let _ = stream.read(&mut [0; 1 << 16]);
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
-                // A client that gives up closes the connection.
+                // The loop ends when the client gives up and closes the connection.
                 while stream.write_all(&[b"x-more: ", &[b'x'; 4096][..], b"\r\n"].concat()).is_ok() {}
             });
         }
@@ -142,7 +142,7 @@ fn an_empty_answer_is_said_to_be_one() {
     }
 }
 
-/// A service that does not stream answers in one piece, and is understood.
+/// A service that does not stream sends its answer in one piece, which is understood.
 #[test]
 fn an_answer_in_one_piece_is_an_answer() {
     let body = r#"{"id":"c","object":"chat.completion","model":"m-1","choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":"all at once"}}],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#;
@@ -156,8 +156,8 @@ fn an_answer_in_one_piece_is_an_answer() {
     assert_eq!(answer.usage.map(|usage| (usage.input, usage.output)), Some((3, 4)));
 }
 
-/// What it is called does not matter: a stream that says that it is JSON is a stream, and JSON that says that it is a stream is
-/// an answer in one piece. Blanks come before either.
+/// The content type does not matter: a stream that is labelled as JSON is a stream, and JSON that is labelled as a stream is an
+/// answer in one piece. Blanks may precede either.
 #[test]
 fn an_answer_is_what_it_is_and_not_what_it_is_called() {
     let stream = format!("\n\n  \n{}", said(&["a", "b"]));
@@ -172,7 +172,7 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
             "{answer:?}"
         );
     }
-    // Cut after its last bracket it is an answer all the same; cut in the middle it is none.
+    // Cut after its last bracket, it is a whole answer; cut in the middle, it is not an answer.
     let server = Server::new(vec![Answer::json(200, whole).ending(Ending::Cut)]);
     assert_eq!(ask(&provider_at("custom", &server)).0.unwrap().end, End::Complete(StopReason::Done));
     let half = &whole[..whole.len() - 9];
@@ -180,7 +180,7 @@ fn an_answer_is_what_it_is_and_not_what_it_is_called() {
     assert_eq!(error_of(&provider_at("custom", &server)).code(), "GARBAGE");
 }
 
-/// Giving up is dropping: the connection goes, and the server notices.
+/// Dropping the future cancels the request: the connection closes, and the server notices.
 #[test]
 fn a_dropped_request_is_given_up() {
     let server = Server::new(vec![Answer::stream("data: {\"choices\":[]}\n\n").ending(Ending::Stall)]);

@@ -1,11 +1,11 @@
-//! Whatever a server says, it is read to an end.
+//! Any bytes that a server sends are read to an end without a panic.
 
 use proptest::prelude::*;
 
 use super::super::{models, refusal::ErrorAnswer};
 use crate::auth::redact::{harmless, redact};
 
-/// JSON, nearly JSON, and anything else.
+/// JSON, nearly JSON, and arbitrary text.
 fn bodies() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("error"),
@@ -47,7 +47,7 @@ fn bodies() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any status with any body is an error of some kind, short and harmless, without the secret.
+    /// Any status with any body is an error of some kind, short and safe to print, without the secret.
     #[test]
     fn any_refusal_is_an_error(body in bodies(), status in prop::option::of(100_u16..1000), extra in ".{0,8}") {
         let secret = secrecy::SecretString::from("Sk-0123456789");

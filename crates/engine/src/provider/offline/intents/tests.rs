@@ -1,4 +1,4 @@
-//! Which texts ask for what.
+//! Texts and the requests in them.
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn questions_about_a_fact_are_understood() {
     }
     for text in ["Remember that my name is Bob", "remember my name is Bob.", "I tell you: my name is Bob"] {
         let told = of(text);
-        assert!(matches!(&told[..], [Intent::Told(Fact { what, .. })] if what == "name"), "{text}: {told:?}");
+        assert!(matches!(&told[..], [Intent::Fact(Fact { what, .. })] if what == "name"), "{text}: {told:?}");
     }
 }
 

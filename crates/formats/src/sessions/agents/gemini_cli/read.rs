@@ -9,7 +9,7 @@ use rejoin_record::{
 
 use super::{
     FORMAT,
-    replay::{Item, Replay, What},
+    replay::{Item, ItemContent, Replay},
 };
 use crate::{
     context::Context,
@@ -68,33 +68,33 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut replay.findings);
     let reader = ContentReader::new(None);
-    let mut telling = Telling { builder, reader, answered: HashSet::new(), model: None };
+    let mut session = SessionReader { builder, reader, answered: HashSet::new(), model: None };
     let mut visible = vec![false; replay.items.len()];
     replay.current.iter().for_each(|number| visible[*number] = true);
     // A compaction hides what was before it.
     let boundary = replay.compacted.unwrap_or(0).min(replay.items.len());
     let mut others = (0..replay.items.len()).filter(|number| !visible[*number]).peekable();
     while let Some(number) = others.next_if(|number| *number < boundary) {
-        telling.beside(&replay.items[number]);
+        session.beside(&replay.items[number]);
     }
     if let Some(last) = replay.compacted.and_then(|at| replay.items.get(at.saturating_sub(1))) {
-        telling.builder.aside(last.place, Aside::Compacted { summary: Text::new("") });
+        session.builder.aside(last.place, Aside::Compacted { summary: Text::new("") });
     }
     for &number in &replay.current {
         while let Some(other) = others.next_if(|other| *other < number) {
-            telling.beside(&replay.items[other]);
+            session.beside(&replay.items[other]);
         }
-        telling.visible(&replay.items[number]);
+        session.visible(&replay.items[number]);
     }
-    others.for_each(|number| telling.beside(&replay.items[number]));
+    others.for_each(|number| session.beside(&replay.items[number]));
     if let Some(parent) = parent_of(name) {
         let parent = derive_id(FORMAT, Some(parent), name, None);
         let link = Object::new().text("delegated_by", parent).finish();
         let place = SourcePlace { index: 0, offset: 0, line: None };
-        telling.builder.set_aside.insert(0, SetAside { place, after: 0, what: Aside::Raw(Text::from(link)) });
+        session.builder.set_aside.insert(0, SetAside { place, after: 0, what: Aside::Raw(Text::from(link)) });
     }
-    let context = Context::of_model(Dialect::Gemini, telling.model.as_deref());
-    Ok(vec![telling.builder.finish(name, replay.session.as_deref(), context)])
+    let context = Context::of_model(Dialect::Gemini, session.model.as_deref());
+    Ok(vec![session.builder.finish(name, replay.session.as_deref(), context)])
 }
 
 /// The session that a sub-agent works for: it keeps its own in `chats/<session>/<sub-agent>.jsonl`.
@@ -105,7 +105,7 @@ fn parent_of(path: &str) -> Option<&str> {
 }
 
 /// A session while its messages are read.
-struct Telling {
+struct SessionReader {
     builder: SessionBuilder,
     reader: ContentReader,
     /// The calls whose results were in the message of the call.
@@ -114,7 +114,7 @@ struct Telling {
 }
 
 /// A message of the file: what it says, and the results that stand beside its calls.
-struct Spoken {
+struct FileMessage {
     message: Message,
     results: Vec<Block>,
     id: String,
@@ -122,9 +122,9 @@ struct Spoken {
     model: Option<String>,
 }
 
-impl Telling {
+impl SessionReader {
     fn visible(&mut self, item: &Item) {
-        let What::Message(text) = &item.what else { return self.beside(item) };
+        let ItemContent::Message(text) = &item.what else { return self.beside(item) };
         let raw = || Text::new(Arc::clone(text));
         let Some(spoken) = self.read(text, item.place) else {
             return self.builder.aside(item.place, unsaid(text));
@@ -151,8 +151,8 @@ impl Telling {
 
     fn beside(&mut self, item: &Item) {
         match &item.what {
-            What::Aside(aside) => self.builder.aside(item.place, aside.clone()),
-            What::Message(text) => match self.read(text, item.place) {
+            ItemContent::Aside(aside) => self.builder.aside(item.place, aside.clone()),
+            ItemContent::Message(text) => match self.read(text, item.place) {
                 Some(spoken) => {
                     let detail = Detail::of(&*spoken.id, spoken.time.clone());
                     self.builder.hide(spoken.message, item.place, detail);
@@ -167,7 +167,7 @@ impl Telling {
     }
 
     /// Reads a message. None if it is a note of the program, or nothing known.
-    fn read(&self, text: &Arc<str>, place: SourcePlace) -> Option<Spoken> {
+    fn read(&self, text: &Arc<str>, place: SourcePlace) -> Option<FileMessage> {
         let doc = Doc::of(text).shared_as(text);
         let root = doc.root()?;
         let role = match &*root.word("type") {
@@ -199,7 +199,7 @@ impl Telling {
         let role = if answers { Role::Tool } else { role };
         let id = root.given("id").and_then(Value::as_str);
         let id = id.map_or_else(|| format!("line {}", place.index), std::borrow::Cow::into_owned);
-        Some(Spoken {
+        Some(FileMessage {
             message: item_of(role, blocks, text),
             results,
             id,

@@ -19,10 +19,10 @@ use crate::{
 /// A line, or a message inside one, in the order of the file.
 pub(super) struct Item {
     pub place: SourcePlace,
-    pub what: What,
+    pub what: ItemContent,
 }
 
-pub(super) enum What {
+pub(super) enum ItemContent {
     /// A message; its text is one JSON object.
     Message(Arc<str>),
     /// Anything else.
@@ -48,14 +48,14 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn aside(&mut self, place: SourcePlace, what: Aside) {
-        self.items.push(Item { place, what: What::Aside(what) });
+        self.items.push(Item { place, what: ItemContent::Aside(what) });
     }
 
     /// Adds a message, or replaces the one with its id.
     pub(super) fn message(&mut self, place: SourcePlace, root: Value<'_>, text: &Arc<str>) {
         self.is_known = true;
         let number = self.items.len();
-        self.items.push(Item { place, what: What::Message(Arc::clone(text)) });
+        self.items.push(Item { place, what: ItemContent::Message(Arc::clone(text)) });
         let Some(id) = root.given("id").and_then(Value::as_str) else {
             return self.keep(number, None);
         };
@@ -63,10 +63,10 @@ impl Replay {
             Some(&at) => {
                 let before = std::mem::replace(&mut self.current[at], number);
                 // The same bytes again are the same message.
-                if let What::Message(old) = &self.items[before].what
+                if let ItemContent::Message(old) = &self.items[before].what
                     && old == text
                 {
-                    self.items[before].what = What::Aside(Aside::Raw(Text::new(Arc::clone(old))));
+                    self.items[before].what = ItemContent::Aside(Aside::Raw(Text::new(Arc::clone(old))));
                 }
             }
             None => self.keep(number, Some(&id)),
@@ -105,7 +105,7 @@ impl Replay {
             let old = id.as_deref().and_then(|id| known.get(id)).copied();
             restated.extend(old);
             let same = old.filter(
-                |old| matches!(&self.items[*old].what, What::Message(text) if **text == *message.raw()),
+                |old| matches!(&self.items[*old].what, ItemContent::Message(text) if **text == *message.raw()),
             );
             if let Some(old) = same.filter(|old| stays.insert(*old)) {
                 self.keep(old, id.as_deref());

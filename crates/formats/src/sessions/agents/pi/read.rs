@@ -1,6 +1,9 @@
 //! From the lines of a session to its messages.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::{
     Block, BlockKind, CallId, Media, MediaSource, Origin, Raw, Role, Text,
@@ -46,11 +49,13 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     builder.findings = std::mem::take(&mut entries.findings);
     let dialect = Dialect::Anthropic;
     let edits = edits(&entries, &on_path);
-    let mut telling = Telling { builder, model: None, dialect, known: own_id.is_some(), edits };
+    // Lines outside of the tree belong to no branch.
+    let told: Vec<bool> =
+        links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none()).collect();
+    let prompt = Prompt::of(&entries, &told, hidden_by.as_ref(), &edits);
+    let mut telling = Telling { builder, model: None, dialect, known: own_id.is_some(), edits, prompt };
     if let Some(compaction) = &hidden_by {
-        // Lines outside of the tree belong to no branch.
-        let told = links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none());
-        telling.compact(&entries, &told.collect::<Vec<_>>(), compaction);
+        telling.compact(&entries, &told, compaction);
     }
     for (index, entry) in entries.all.iter().enumerate() {
         match &hidden_by {
@@ -132,12 +137,101 @@ fn edits(entries: &Entries, on_path: &[bool]) -> HashMap<String, Edit> {
     with_edits.filter_map(|(entry, _)| edit(entry)).collect()
 }
 
+/// The instructions that several system messages make together. pi sends them as one message at the beginning, except to models
+/// that take system messages in any place: contents follow each other, and a section replaces the one of the same name.
+#[derive(Default)]
+struct Prompt {
+    /// The messages, by their offsets. The first one gives its place to the instructions.
+    messages: HashSet<usize>,
+    first: Option<usize>,
+    content: Vec<Block>,
+    /// The sections by name, in the order in which they first came.
+    sections: Vec<(Text, Block)>,
+}
+
+impl Prompt {
+    /// `None` if there are fewer than two system messages, so that nothing is replaced.
+    fn of(
+        entries: &Entries,
+        told: &[bool],
+        compaction: Option<&Compaction>,
+        edits: &HashMap<String, Edit>,
+    ) -> Option<Self> {
+        let mut prompt = Self::default();
+        // The instructions that come with a compaction replace all before it, the messages that stay included.
+        let again = compaction.and_then(|compaction| {
+            let line = &entries.all[compaction.at];
+            line.look(|root| prompt.add(line, repeated(root)?).then_some(compaction.at))
+        });
+        let from = compaction.map_or(0, |compaction| compaction.first_kept);
+        for index in (from..entries.all.len()).filter(|index| told[*index]) {
+            let entry = &entries.all[index];
+            if entry.doubled || !entry.text.contains("\"system\"") {
+                continue;
+            }
+            entry.look(|root| {
+                let is_edited = text_of(root, "id").is_some_and(|id| edits.contains_key(id.as_str()));
+                let own = root.given("message").filter(|_| root.says("type", "message") && !is_edited)?;
+                let own = own.says("role", "system").then_some(own)?;
+                if again.is_some_and(|at| index < at) {
+                    prompt.messages.insert(entry.place.offset);
+                } else {
+                    prompt.add(entry, own);
+                }
+                Some(())
+            });
+        }
+        (prompt.messages.len() > 1).then_some(prompt)
+    }
+
+    /// Adds a message. Returns whether there is one.
+    fn add(&mut self, entry: &Entry, own: Value<'_>) -> bool {
+        self.messages.insert(entry.place.offset);
+        self.first.get_or_insert(entry.place.offset);
+        if own.get("replace").and_then(Value::as_bool) == Some(true) {
+            self.content.clear();
+            self.sections.clear();
+        }
+        self.content
+            .extend(own.given("content").map(|given| content(given, entry, None)).unwrap_or_default());
+        for (name, text) in own.given("sections").into_iter().flat_map(Value::fields) {
+            let name = Text::new(&*name.as_str().unwrap_or_default());
+            let known = self.sections.iter().position(|(known, _)| *known == name);
+            match (text.to_text(0).map(Block::text), known) {
+                (Some(text), Some(known)) => self.sections[known].1 = text,
+                (Some(text), None) => self.sections.push((name, text)),
+                (None, Some(known)) => _ = self.sections.remove(known),
+                (None, None) => {}
+            }
+        }
+        true
+    }
+
+    /// Its blocks. Their texts come from several lines, which are kept beside.
+    fn blocks(&self) -> Vec<Block> {
+        let blocks = self.content.iter().chain(self.sections.iter().map(|(_, block)| block));
+        copies(blocks)
+    }
+}
+
+/// The instructions that a compaction repeats.
+fn repeated(root: Value<'_>) -> Option<Value<'_>> {
+    root.given("systemMessage").filter(|own| own.kind() == ValueKind::Object)
+}
+
+/// The texts of blocks, without their places in a line.
+fn copies<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> Vec<Block> {
+    let texts = blocks.into_iter().filter_map(Block::as_text).filter(|text| !text.is_blank());
+    texts.map(|text| Block::text(text.as_str())).collect()
+}
+
 struct Telling {
     builder: SessionBuilder,
     model: Option<String>,
     dialect: Dialect,
     known: bool,
     edits: HashMap<String, Edit>,
+    prompt: Option<Prompt>,
 }
 
 impl Telling {
@@ -158,15 +252,24 @@ impl Telling {
 
     /// Adds the instructions that a compaction repeats, because it hides those before it.
     fn instruct_again(&mut self, line: &Entry) {
-        let blocks = line.look(|root| {
-            let own = root.given("systemMessage").filter(|own| own.kind() == ValueKind::Object)?;
-            Some(instructions(own, line)).filter(|blocks| !blocks.is_empty())
-        });
-        if let Some(blocks) = blocks {
-            let blocks =
-                blocks.iter().filter_map(Block::as_text).map(|text| Block::text(text.as_str())).collect();
+        if !self.instruct(line) {
+            let blocks = line.look(|root| Some(copies(&instructions(repeated(root)?, line))));
+            if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
+                self.builder.say(beside(Role::System, blocks), line.place, Detail::default());
+            }
+        }
+    }
+
+    /// Adds what several messages instruct, if a line is the first of them. Returns whether the line is one of them.
+    fn instruct(&mut self, line: &Entry) -> bool {
+        let Some(prompt) = self.prompt.as_ref().filter(|it| it.messages.contains(&line.place.offset)) else {
+            return false;
+        };
+        let blocks = if prompt.first == Some(line.place.offset) { prompt.blocks() } else { Vec::new() };
+        if !blocks.is_empty() {
             self.builder.say(beside(Role::System, blocks), line.place, Detail::default());
         }
+        true
     }
 
     /// Adds what a line says, or sets it aside.
@@ -204,7 +307,8 @@ impl Telling {
         let id = id.unwrap_or_else(|| format!("line {}", entry.place.index));
         let detail = Detail::of(id, root.given("timestamp").map(time_of));
         let message = item(FORMAT, role.clone(), blocks, Raw::new(Arc::clone(&entry.text)));
-        if hidden || !sent || edit.is_some() {
+        let is_joined = !hidden && role == Role::System && self.instruct(entry);
+        if hidden || !sent || edit.is_some() || is_joined {
             self.builder.hide(message, entry.place, detail);
             if let Some(Edit::Replaced(line)) = edit.filter(|_| sent) {
                 self.replaced(root, entry, role, &line);

@@ -45,7 +45,7 @@ impl ContentReader {
     /// Reads a list of parts, or a single one, that is a piece of a larger native item: places count from `base`. The calls and
     /// results keep the ids that they have.
     pub fn parts(&self, parts: Value<'_>, role: &Role, buffer: &Arc<str>, base: usize) -> Vec<Block> {
-        let blocks = BlockReader { style: Style::OpenAi, buffer, base, model: self.model.as_ref() };
+        let blocks = BlockReader { style: Style::ToolCalls, buffer, base, model: self.model.as_ref() };
         let reader = PartReader(blocks);
         let mut blocks = Vec::new();
         items(parts).for_each(|part| reader.part(part, role, &mut blocks));
@@ -63,7 +63,7 @@ impl ContentReader {
         let raw = Raw::slice(buffer, item.start(), item.end())?;
         let model = self.model.clone();
         let base = item.start();
-        let reader = PartReader(BlockReader { style: Style::OpenAi, buffer, base, model: model.as_ref() });
+        let reader = PartReader(BlockReader { style: Style::ToolCalls, buffer, base, model: model.as_ref() });
         let mut findings = Vec::new();
         let fields = CamelFields::of(item);
         let named = fields.given("role").and_then(Value::as_str).filter(|role| !role.is_empty());

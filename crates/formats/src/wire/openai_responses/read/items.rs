@@ -7,7 +7,7 @@ use crate::{
     accounting::has_words,
     messages::{
         DEEPEST, Style,
-        blocks::{BlockReader, Under, free_text, irregular},
+        blocks::{BlockPlace, BlockReader, free_text, irregular},
         roles,
     },
     wire::{openai_responses, prelude::*},
@@ -119,7 +119,7 @@ impl ItemReader {
     pub fn read(&mut self, item: Value<'_>, buffer: &Arc<str>, base: usize) -> Option<ReadItem> {
         let model = self.model.clone();
         let reader = Reader {
-            blocks: BlockReader { style: Style::OpenAi, buffer, base, model: None },
+            blocks: BlockReader { style: Style::ToolCalls, buffer, base, model: None },
             model: model.as_ref(),
         };
         if let Some(text) = reader.blocks.text(item) {
@@ -195,7 +195,7 @@ impl Reader<'_> {
                     "output_text" | "refusal" | "tool_use" => Role::Assistant,
                     _ => Role::User,
                 };
-                let block = irregular(self.part(item, &role, Under::Role(&role)).0);
+                let block = irregular(self.part(item, &role, BlockPlace::Role(&role)).0);
                 let blocks = vec![block];
                 let read = if role == Role::Assistant {
                     Item::Answer(blocks)
@@ -240,7 +240,7 @@ impl Reader<'_> {
         let guessed = name.is_none().then(|| role.clone());
         if role == Role::Tool {
             let given = item.given("tool_call_id").or_else(|| item.given("call_id"));
-            let content = self.blocks.content(item.get("content"), Under::Result);
+            let content = self.blocks.content(item.get("content"), BlockPlace::Result);
             let result = ToolResult {
                 call_id: self.blocks.call_id(given),
                 name: item.given("name").and_then(|name| self.blocks.text(name)),
@@ -254,7 +254,7 @@ impl Reader<'_> {
         let said =
             item.given("message").filter(|said| item.get("content").is_none() && said.as_str().is_some());
         let content = item.get("content").or(said);
-        let (mut blocks, form, mut regular) = self.content(content, &role, Under::Role(&role));
+        let (mut blocks, form, mut regular) = self.content(content, &role, BlockPlace::Role(&role));
         regular &= status_fits(item, false);
         regular &= said.is_none();
         regular &= known && typed;
@@ -269,7 +269,12 @@ impl Reader<'_> {
         ReadItem { item: read, regular, guessed }
     }
 
-    fn content(&self, content: Option<Value<'_>>, role: &Role, under: Under<'_>) -> (Vec<Block>, Form, bool) {
+    fn content(
+        &self,
+        content: Option<Value<'_>>,
+        role: &Role,
+        under: BlockPlace<'_>,
+    ) -> (Vec<Block>, Form, bool) {
         match content {
             Some(list) if list.kind() == ValueKind::Array => {
                 let read: Vec<_> = list.items().map(|part| self.part(part, role, under)).collect();
@@ -286,7 +291,7 @@ impl Reader<'_> {
     }
 
     /// A content part, and whether the role may have it.
-    fn part(&self, part: Value<'_>, role: &Role, under: Under<'_>) -> (Block, bool) {
+    fn part(&self, part: Value<'_>, role: &Role, under: BlockPlace<'_>) -> (Block, bool) {
         let kind = part.word("type");
         let answer = *role == Role::Assistant;
         let (block, legal) = match &*kind {
@@ -376,7 +381,7 @@ impl Reader<'_> {
         let (content, form, regular) = match output {
             Some(list) if list.kind() == ValueKind::Array && kind.tool != Some("shell") && !searched => {
                 // A result holds no calls and no other results.
-                self.content(output, &Role::User, Under::Result)
+                self.content(output, &Role::User, BlockPlace::Result)
             }
             // The screenshot of a computer.
             Some(value) if kind.tool == Some("computer") && value.kind() == ValueKind::Object => {
@@ -393,8 +398,8 @@ impl Reader<'_> {
             Some(value) if kind.tool.is_none() && is_payload(value) => {
                 let parts = value.given("content_items").filter(|list| list.items().next().is_some());
                 let (blocks, form, _) = match parts {
-                    Some(_) => self.content(parts, &Role::User, Under::Result),
-                    None => self.content(value.get("content"), &Role::User, Under::Result),
+                    Some(_) => self.content(parts, &Role::User, BlockPlace::Result),
+                    None => self.content(value.get("content"), &Role::User, BlockPlace::Result),
                 };
                 (blocks, form, false)
             }
@@ -404,7 +409,7 @@ impl Reader<'_> {
                 (vec![text], Form::Text, kind.tool.is_some())
             }
             other => {
-                let read = self.blocks.content(other, Under::Result);
+                let read = self.blocks.content(other, BlockPlace::Result);
                 let absent = other.is_none() && kind.tool == Some("apply_patch");
                 (read.blocks, read.form, (read.regular && read.form == Form::Text) || absent)
             }

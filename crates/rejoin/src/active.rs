@@ -1,22 +1,21 @@
 //! The active conversation of a folder: a pointer that outlives the process.
 //!
-//! One small file for each folder and store, in the data folder. It is replaced whole, so a reader sees the old conversation or
-//! the new one.
+//! There is one small file for each folder and store, in rejoin's data folder. It is always replaced as a whole, so a reader sees either
+//! the old or the new conversation.
 
-use std::{ffi::OsStr, fs, io, path::Path};
-
-use rejoin::{
-    ConversationId,
-    record::{
-        hash,
-        json::{Doc, Object},
-    },
-    store::{Location, ScopeFilter, files::PrivateFolder},
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
 };
 
-use crate::failure::Failure;
+use rejoin_record::{
+    ConversationId, hash,
+    json::{Doc, Object},
+};
+use rejoin_store::{Location, ScopeFilter, files::PrivateFolder};
 
-/// The largest pointer file: an id and two paths.
+/// Largest pointer file, in bytes: an id and two paths.
 const MOST_BYTES: u64 = 64 * 1024;
 
 /// The pointer to the active conversation of a folder in a store.
@@ -28,28 +27,52 @@ pub struct Pointer {
     store: String,
 }
 
+/// Why a pointer cannot be read or set.
+#[derive(Debug, thiserror::Error)]
+pub enum PointerError {
+    /// It exists, but cannot be read.
+    #[error("cannot read {}: {why}", .path.display())]
+    Unreadable {
+        /// The pointer's file.
+        path: PathBuf,
+        /// The error of the system.
+        why: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write {}: {why}", .path.display())]
+    Unwritable {
+        /// The pointer's file.
+        path: PathBuf,
+        /// The error of the system.
+        why: io::Error,
+    },
+}
+
 impl Pointer {
-    /// Locates the pointer; the file need not exist.
+    /// The pointer of a folder; its file need not exist.
     pub fn new(data: &Path, folder: &Path, store: &Location, scope: &ScopeFilter) -> Self {
         let (folder, store) = (whole(folder), whole_location(store));
-        // No path has a NUL in it, so no two are spelled the same.
+        // Paths contain no NUL, so different folders and stores give different texts.
         let scope = if scope.is_open() { String::new() } else { format!("\0{scope}") };
         let name = hash::of_bytes(format!("{folder}\0{store}{scope}").as_bytes()).to_string();
         let pointers = PrivateFolder::inside(data.join("active"));
         Self { pointers, name: format!("{}.json", &name[..32]), folder, store }
     }
 
-    /// Reads the active conversation; none if there is no pointer, or if its content is not valid.
+    /// Reads the active conversation; `None` if there is no pointer, or if its content is not valid.
     ///
     /// # Errors
-    /// If there is one that may not be read. If that were taken for none, another conversation would take its place.
-    pub fn get(&self) -> Result<Option<ConversationId>, Failure> {
-        let hint = "it names the active conversation of this folder; check its permissions";
+    /// If a pointer exists but cannot be read. Treating it as missing would let another conversation replace it.
+    pub fn get(&self) -> Result<Option<ConversationId>, PointerError> {
         named_in(&self.pointers, &self.name)
-            .map_err(|why| Failure::unreadable(self.pointers.path_of(&self.name).display(), why, Some(hint)))
+            .map_err(|why| PointerError::Unreadable { path: self.pointers.path_of(&self.name), why })
     }
 
-    pub fn set(&self, conversation: ConversationId) -> Result<(), Failure> {
+    /// Makes a conversation the active one.
+    ///
+    /// # Errors
+    /// If the pointer cannot be written. It is as before then.
+    pub fn set(&self, conversation: ConversationId) -> Result<(), PointerError> {
         let text = Object::new()
             .text("conversation", conversation)
             .text("folder", &self.folder)
@@ -57,7 +80,7 @@ impl Pointer {
             .finish();
         let text = format!("{text}\n");
         let written = self.pointers.make().and_then(|()| self.pointers.replace(&self.name, text.as_bytes()));
-        written.map_err(|why| Failure::unwritable(self.pointers.path_of(&self.name).display(), &why))
+        written.map_err(|why| PointerError::Unwritable { path: self.pointers.path_of(&self.name), why })
     }
 }
 
@@ -66,18 +89,19 @@ fn whole(path: &Path) -> String {
     path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A store's location, the same however its path is spelled.
+/// A store's location, spelled the same for every way to write its path.
+#[must_use]
 pub fn whole_location(store: &Location) -> String {
     match store {
         Location::Sqlite(path) => format!("sqlite:{}", whole(path)),
         Location::Jsonl(path) => format!("jsonl:{}", whole(path)),
-        // The address without its user and password: it is the same database for all of them.
+        // Without user and password, because the database is the same for every user.
         Location::Postgres(address) => address.to_string(),
         Location::Memory => String::from("memory:"),
     }
 }
 
-/// Removes every folder's pointer to a conversation that is gone. A pointer that stays does no harm: it is not followed.
+/// Removes every folder's pointer to a deleted conversation. A pointer that stays does no harm, because it is not followed.
 pub fn forget(data: &Path, conversation: ConversationId) {
     let pointers = PrivateFolder::inside(data.join("active"));
     for name in pointers.names().unwrap_or_default() {
@@ -102,7 +126,7 @@ fn named_in(pointers: &PrivateFolder, name: impl AsRef<OsStr>) -> io::Result<Opt
 mod tests {
     use super::*;
 
-    /// B44: each folder and store has its own pointer, which is read back, replaced and taken away.
+    /// B44: each folder and store has a separate pointer, which can be read, replaced and removed.
     #[test]
     fn a_pointer_is_kept_for_each_folder_and_store() {
         let data = tempfile::tempdir().unwrap();
@@ -134,7 +158,7 @@ mod tests {
         assert_eq!(Pointer::new(data.path(), &there, &other, &ScopeFilter::OPEN).get().unwrap(), Some(two));
     }
 
-    /// A link in the place of a pointer, or of the folder of pointers, is not followed.
+    /// A link in place of a pointer, or of the folder of pointers, is not followed.
     #[cfg(unix)]
     #[test]
     fn a_pointer_that_is_a_link_is_not_followed() {

@@ -1,92 +1,148 @@
 //! `@path` in a message: the file becomes part of the message, so that the conversation can be resumed without it.
 //!
-//! Text becomes a text block under its name, an image an image block if the dialect of the model takes images. What cannot be
-//! attached stays as it was typed, and the reason is said.
+//! Text becomes a text block with its name, an image becomes an image block if the model's dialect takes images. A path that cannot
+//! be attached stays in the text as typed, and a note has the reason.
+//!
+//! A message may be pasted, so this decides which files may be read: those of the working folder that tools may read, and files
+//! elsewhere that are not hidden and hold no keys.
 
 use std::{
-    io::Read as _,
+    fmt,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
-use rejoin::{
-    Block, BlockKind, Message, Role, Workspace,
-    engine::turn::TurnInput,
-    record::{Media, MediaSource, Text},
-    wire::base64,
+use rejoin_engine::{
+    tools::{PathRefused, Workspace},
+    turn::TurnInput,
 };
+use rejoin_formats::{image_type, wire::base64};
+use rejoin_record::{Block, BlockKind, Media, MediaSource, Message, Role, Text, text::plural};
 
-use super::{Talking, tools};
-use crate::{
-    answering,
-    output::{self, harmless, plural},
-};
+use crate::harmless::harmless;
 
-/// The most bytes of a text file: more would fill the window of many models.
+/// The largest text file, in bytes: a larger one would fill the window of many models.
 const TEXT_BYTES: u64 = 256 * 1024;
 
-/// The most bytes of an image: what providers take.
+/// The largest image, in bytes: the limit of providers.
 const IMAGE_BYTES: u64 = 5 * 1024 * 1024;
 
 /// The most files in one message.
 const FILES: usize = 20;
 
-impl Talking {
-    /// A message as it was typed, with the files that it names and the output of commands that the model is to see.
-    pub(super) fn message(&mut self, typed: &str) -> TurnInput {
-        let dialect = self.endpoint().dialect;
-        // The built-in responder has no dialect, and no eyes.
-        let takes = |block: &Block| dialect.is_some_and(|dialect| dialect.wire().media.keeps(block));
-        let desk = &self.desk;
-        let keys = answering::files_with_keys(&desk.home);
-        let hidden = |folder: &Path| tools::hiding(desk, Workspace::new(folder));
-        let places =
-            Places { folder: &desk.folder, home: std::env::home_dir(), keys: &keys, workspace: &hidden };
-        let (text, found) = attach(typed, &places, &takes);
-        let ran = self.for_model.iter().map(|text| Block::text(text.as_str()));
-        let blocks: Vec<Block> = found.blocks.into_iter().chain(ran).collect();
-        for note in &found.notes {
-            output::note(note);
+/// The folder in which files are looked for, and the files that are never shown.
+pub struct AttachPlaces<'p> {
+    /// The working folder.
+    pub folder: &'p Path,
+    /// The home folder, which `~` stands for.
+    pub home: Option<PathBuf>,
+    /// Files that contain keys.
+    pub keys: &'p [PathBuf],
+    /// Opens the working folder as tools see it, without the files that are hidden from them.
+    pub workspace: &'p dyn Fn(&Path) -> Workspace,
+}
+
+/// A message with the files that it names.
+#[derive(Debug, Default)]
+pub struct Attached {
+    /// The text of the message, without the backslashes before `@`.
+    pub text: String,
+    /// The files, in the order of the text.
+    pub blocks: Vec<Block>,
+    /// What became of each path, for the person.
+    pub notes: Vec<AttachNote>,
+}
+
+/// What became of a path in a message.
+#[derive(Debug)]
+pub struct AttachNote {
+    /// The path.
+    pub path: String,
+    /// What it was attached as, such as `3 lines`, or why it stays in the text as typed.
+    pub outcome: Result<String, NotAttached>,
+}
+
+impl fmt::Display for AttachNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = harmless(&self.path);
+        match &self.outcome {
+            Ok(about) => write!(f, "attached {path} ({about})"),
+            Err(NotAttached::TooMany) => {
+                write!(f, "{}; {path} stays as typed", NotAttached::TooMany)
+            }
+            Err(why) => write!(f, "{path} stays as typed: {why}"),
         }
-        if blocks.is_empty() {
-            return TurnInput::from(text);
+    }
+}
+
+/// Why a path is not attached.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAttached {
+    /// It names a folder.
+    #[error("it is a folder")]
+    Folder,
+    /// It names nothing.
+    #[error("there is no such file")]
+    Missing,
+    /// The message has too many files already.
+    #[error("a message takes at most {FILES} files")]
+    TooMany,
+    /// It is a large image.
+    #[error("an image may have at most {} MiB", IMAGE_BYTES >> 20)]
+    LargeImage,
+    /// It is an image, but the model's dialect has none.
+    #[error("it is an image, and the current model takes none")]
+    NoImages,
+    /// It is a long text.
+    #[error("it has more than {} KiB; the model can read parts of it", TEXT_BYTES >> 10)]
+    LongText,
+    /// It is something else than text or an image.
+    #[error("it is neither text in UTF-8 nor an image")]
+    Binary,
+    /// Its name cannot be recorded.
+    #[error("its name is not UTF-8")]
+    Name,
+    /// It may contain secrets.
+    #[error("hidden files outside of this folder are not attached")]
+    Hidden,
+    /// Tools may not read it either.
+    #[error(transparent)]
+    Refused(#[from] PathRefused),
+    /// The system cannot read it.
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+}
+
+impl Attached {
+    /// The message to send, with further texts for the model. The typed text comes first, because it becomes the conversation's
+    /// title.
+    #[must_use]
+    pub fn into_input(self, further: &[String]) -> TurnInput {
+        if self.blocks.is_empty() && further.is_empty() {
+            return TurnInput::from(self.text);
         }
-        // What was typed comes first: it gives the conversation its title.
-        let blocks = [Block::text(text)].into_iter().chain(blocks).collect();
+        let further = further.iter().map(|text| Block::text(text.as_str()));
+        let blocks = [Block::text(self.text)].into_iter().chain(self.blocks).chain(further).collect();
         TurnInput::Say(Message::new(Role::User, blocks))
     }
 }
 
-/// Where files are looked for, and which are never shown.
-struct Places<'p> {
-    folder: &'p Path,
-    home: Option<PathBuf>,
-    keys: &'p [PathBuf],
-    workspace: &'p dyn Fn(&Path) -> Workspace,
-}
-
-#[derive(Default)]
-struct Attached {
-    blocks: Vec<Block>,
-    notes: Vec<String>,
-}
-
-/// A path that a message names, and where it is in the text.
+/// A path that a message names, and its position in the text.
 struct Mention {
     path: String,
-    /// Without the quotes and the `@`.
+    /// The path without the quotes and the `@`.
     end: usize,
 }
 
-/// The text without the backslashes before `@`, and the files that it names.
-fn attach(typed: &str, places: &Places<'_>, takes: &dyn Fn(&Block) -> bool) -> (String, Attached) {
-    let mut text = String::new();
+/// Reads the files that a typed text names. `takes` says whether the model can be sent a block.
+pub fn attach(typed: &str, places: &AttachPlaces<'_>, takes: &dyn Fn(&Block) -> bool) -> Attached {
     let mut found = Attached::default();
     let mut named: Vec<String> = Vec::new();
     let mut rest = typed;
     let mut before = ' ';
     while let Some(c) = rest.chars().next() {
         if let Some(escaped) = rest.strip_prefix("\\@") {
-            text.push('@');
+            found.text.push('@');
             (rest, before) = (escaped, '@');
             continue;
         }
@@ -98,42 +154,38 @@ fn attach(typed: &str, places: &Places<'_>, takes: &dyn Fn(&Block) -> bool) -> (
             && !typed.trim().contains('\n')
         {
             let is_folder = places.folder.join(&mention.path).is_dir();
-            let why = if is_folder { "it is a folder" } else { "there is no such file" };
-            found.notes.push(format!("{} stays as typed: {why}", harmless(&mention.path)));
+            let why = if is_folder { NotAttached::Folder } else { NotAttached::Missing };
+            found.notes.push(AttachNote { path: mention.path.clone(), outcome: Err(why) });
         }
         if let Some(mention) = mention
             && let Some((path, place)) = place(&mention.path, places)
         {
             let typed_part = &rest[..mention.end - (mention.path.len() - path.len())];
             if !named.contains(&path) {
-                match file(&path, &place, places, takes) {
-                    _ if named.len() >= FILES => {
-                        found.notes.push(format!(
-                            "a message takes at most {FILES} files; {} stays as typed",
-                            harmless(&path)
-                        ));
-                    }
-                    Ok((block, about)) => {
-                        found.blocks.push(block);
-                        found.notes.push(format!("attached {} ({about})", harmless(&path)));
-                    }
-                    Err(why) => found.notes.push(format!("{} stays as typed: {why}", harmless(&path))),
-                }
+                let read = match named.len() < FILES {
+                    true => file(&path, &place, places, takes),
+                    false => Err(NotAttached::TooMany),
+                };
+                let outcome = read.map(|(block, about)| {
+                    found.blocks.push(block);
+                    about
+                });
+                found.notes.push(AttachNote { path: path.clone(), outcome });
                 named.push(path);
             }
-            text.push_str(typed_part);
+            found.text.push_str(typed_part);
             rest = &rest[typed_part.len()..];
             before = 'x';
             continue;
         }
-        text.push(c);
+        found.text.push(c);
         before = c;
         rest = &rest[c.len_utf8()..];
     }
-    (text, found)
+    found
 }
 
-/// The path after an `@`: up to the next white space, or in quotes.
+/// Parses the path after an `@`: up to the next white space, or in quotes.
 fn mention(text: &str) -> Option<Mention> {
     let after = text.strip_prefix('@')?;
     if let Some(quoted) = after.strip_prefix('"') {
@@ -144,15 +196,15 @@ fn mention(text: &str) -> Option<Mention> {
     (end > 0).then(|| Mention { path: after[..end].to_owned(), end: end + 1 })
 }
 
-/// Whether a person meant a file: a name with an ending, or a path. Other words after `@` are names of people and the like.
+/// Whether a person meant a file: a name with an extension, or a path. Other words after `@` are names of people and the like.
 fn looks_like_file(path: &str) -> bool {
     let name = path.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     name.contains('/')
         || name.rsplit_once('.').is_some_and(|(name, ending)| !name.is_empty() && !ending.is_empty())
 }
 
-/// The file that a path means: as typed, or without the punctuation of the sentence around it.
-fn place(typed: &str, places: &Places<'_>) -> Option<(String, PathBuf)> {
+/// Finds the file for a path: as typed, or without the punctuation of the sentence around it.
+fn place(typed: &str, places: &AttachPlaces<'_>) -> Option<(String, PathBuf)> {
     let mut path = typed;
     loop {
         let place = match (path.strip_prefix("~/"), &places.home) {
@@ -166,19 +218,19 @@ fn place(typed: &str, places: &Places<'_>) -> Option<(String, PathBuf)> {
     }
 }
 
-/// The content of a file as a block, and what it is. The error says why there is none.
+/// The content of a file as a block, and its kind.
 fn file(
     path: &str,
     place: &Path,
-    places: &Places<'_>,
+    places: &AttachPlaces<'_>,
     takes: &dyn Fn(&Block) -> bool,
-) -> Result<(Block, String), String> {
+) -> Result<(Block, String), NotAttached> {
     let most = TEXT_BYTES.max(IMAGE_BYTES) + 1;
     let bytes = content(place, places, most)?;
     let name = harmless(path);
-    if let Some(media_type) = rejoin::image_type(&bytes) {
+    if let Some(media_type) = image_type(&bytes) {
         if bytes.len() as u64 > IMAGE_BYTES {
-            return Err(format!("an image may have at most {} MiB", IMAGE_BYTES >> 20));
+            return Err(NotAttached::LargeImage);
         }
         let source = MediaSource::Base64(Text::from(base64::encode(&bytes)));
         let media = Media { media_type: Some(Text::new(media_type)), source, name: Some(Text::from(name)) };
@@ -186,16 +238,14 @@ fn file(
         let block = Block::new(BlockKind::Image(Box::new(media)));
         return match takes(&block) {
             true => Ok((block, about)),
-            false => Err(String::from(
-                "it is an image, and who answers now takes none (/provider chooses another)",
-            )),
+            false => Err(NotAttached::NoImages),
         };
     }
     if bytes.len() as u64 > TEXT_BYTES {
-        return Err(format!("it has more than {} KiB; the model can read parts of it", TEXT_BYTES >> 10));
+        return Err(NotAttached::LongText);
     }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-    let text = text.ok_or("it is neither text in UTF-8 nor an image")?;
+    let text = text.ok_or(NotAttached::Binary)?;
     let lines = plural(text.lines().count(), "line");
     let fence = fence(&text);
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
@@ -203,20 +253,21 @@ fn file(
     Ok((block, lines))
 }
 
-/// A fence that nothing in a text can end: it is longer than any in it.
-pub(super) fn fence(text: &str) -> String {
+/// A code fence that no line of a text can end: it is longer than any fence in the text.
+#[must_use]
+pub fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
 }
 
-/// The bytes of a file. In the working folder, files are opened as tools open them. Elsewhere, hidden folders such as `~/.ssh` are
-/// left alone: a message may be pasted, and a person does not notice every path in it.
-fn content(place: &Path, places: &Places<'_>, most: u64) -> Result<Vec<u8>, String> {
-    let real = place.canonicalize().map_err(|why| why.to_string())?;
-    let folder = places.folder.canonicalize().map_err(|why| why.to_string())?;
+/// The bytes of a file. In the working folder, files are opened with the same checks as by tools. Elsewhere, hidden folders such as
+/// `~/.ssh` are refused: a message may be pasted, and a person does not notice every path in it.
+fn content(place: &Path, places: &AttachPlaces<'_>, most: u64) -> Result<Vec<u8>, NotAttached> {
+    let real = place.canonicalize()?;
+    let folder = places.folder.canonicalize()?;
     if let Ok(below) = real.strip_prefix(&folder) {
-        let below = below.to_str().ok_or("its name is not UTF-8")?;
-        return (places.workspace)(&folder).read_beginning(below, most).map_err(|why| why.to_string());
+        let below = below.to_str().ok_or(NotAttached::Name)?;
+        return Ok((places.workspace)(&folder).read_beginning(below, most)?);
     }
     let is_key = places.keys.iter().any(|key| key.canonicalize().is_ok_and(|key| key == real));
     let home = places.home.as_ref().and_then(|home| home.canonicalize().ok());
@@ -225,11 +276,11 @@ fn content(place: &Path, places: &Places<'_>, most: u64) -> Result<Vec<u8>, Stri
         .unwrap_or_else(|| real.clone());
     let is_hidden = below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
     if is_key || is_hidden {
-        return Err(String::from("hidden files outside of this folder are not attached"));
+        return Err(NotAttached::Hidden);
     }
-    let file = std::fs::File::open(&real).map_err(|why| why.to_string())?;
+    let file = std::fs::File::open(&real)?;
     let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -256,15 +307,19 @@ mod tests {
         fs::write(top.path().join("next.txt"), "beside").unwrap();
         let keys = [folder.join("key")];
         let workspace = |root: &Path| Workspace::new(root).hiding(root.join("key"));
-        let places =
-            Places { folder: &folder, home: Some(top.path().to_owned()), keys: &keys, workspace: &workspace };
-        let (text, found) = attach(typed, &places, &|_| takes_images);
+        let places = AttachPlaces {
+            folder: &folder,
+            home: Some(top.path().to_owned()),
+            keys: &keys,
+            workspace: &workspace,
+        };
+        let found = attach(typed, &places, &|_| takes_images);
         let blocks = found.blocks.iter().map(|block| match &block.kind {
             BlockKind::Text(text) => text.to_string(),
             BlockKind::Image(media) => format!("image {}", media.media_type.as_deref().unwrap_or_default()),
             other => format!("{other:?}"),
         });
-        (text, blocks.collect(), found.notes)
+        (found.text.clone(), blocks.collect(), found.notes.iter().map(ToString::to_string).collect())
     }
 
     #[test]

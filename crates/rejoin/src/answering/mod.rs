@@ -1,7 +1,11 @@
-//! Choosing who answers: weighs what flags, conversation, environment and settings say, looks for a provider if none of them
-//! names one, and connects. The result says where each part came from.
+//! Chooses who answers: weighs flags, conversation, environment and settings, looks for a provider if none of them names one, and
+//! connects. The result says where each part came from.
 //!
-//! Nothing here reads the environment, a file or a setting: the caller gathers them in [`ProviderSources`].
+//! The caller collects the sources in [`ProviderSources`]; nothing here reads the environment or a setting. `keys.rs` knows where
+//! keys are kept, `addresses.rs` to which addresses they may follow a conversation.
+
+pub mod addresses;
+mod keys;
 
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use rejoin_engine::{
         BoxFuture, Endpoint, Listener, Provider, ProviderError, Received, Request, ServiceAddress,
         UntrustedAddress,
         choose::{self, Reason},
-        decide::{AnswerDecision, ChoiceSource, Sourced, Sources, TrustedAddress, canonical, decide},
+        decide::{AnswerDecision, ChoiceSource, ChosenValue, Sources, TrustedAddress, canonical, decide},
         http::{HttpOptions, public},
         offline,
         registry::{self, account_elsewhere, connect},
@@ -20,14 +24,18 @@ use rejoin_engine::{
 };
 use rejoin_record::json::Object;
 
-/// Everything that may say who answers, and what it takes to connect.
+#[cfg(feature = "keyring")]
+pub use self::keys::add_keyring;
+pub use self::keys::{AuthMethod, CALLS_KEY, KeyPlaces, without_secrets};
+
+/// Every source that may name who answers, and everything needed to connect.
 #[derive(Debug)]
 pub struct ProviderSources {
-    /// What each source names.
+    /// The choice of each source.
     pub sources: Sources,
-    /// Where Ollama listens, if it says so: it is looked for if nothing names a provider.
+    /// The address of Ollama, if it differs from the default. Ollama is looked for if no source names a provider.
     pub ollama: Option<String>,
-    /// Where keys are looked for.
+    /// The places in which keys are looked for.
     pub keys: Keys,
     /// How requests are sent.
     pub options: HttpOptions,
@@ -39,26 +47,27 @@ pub enum AnsweringError {
     /// Only the conversation names an address, and it is not trusted.
     #[error(transparent)]
     Untrusted(UntrustedAddress),
-    /// No provider goes by that name, and none has an address.
+    /// No provider has this name, and no source names an address.
     #[error("no provider is called `{provider}` (from {from})")]
     Unknown {
         /// The name.
         provider: String,
-        /// What named it, in words.
+        /// The source of the name, in words.
         from: String,
     },
-    /// The provider cannot be connected to.
+    /// Connecting to the provider failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
-/// Who answers, and where each part of that came from.
+/// The provider that answers, and where each part of the choice came from.
 pub struct ConnectedProvider {
-    /// Who answers.
+    /// The provider that answers.
     pub provider: Arc<dyn Provider>,
-    /// How the provider was chosen; none where no choice was needed.
+    /// How the provider was chosen; `None` if no choice was needed.
     pub outcome: Option<Outcome>,
-    /// An address that the user named for this provider: a later turn may follow the conversation there with a key.
+    /// The address that the user named for this provider, if any. Later turns may send a key there when they follow the
+    /// conversation.
     pub named: Option<TrustedAddress>,
 }
 
@@ -69,7 +78,7 @@ impl std::fmt::Debug for ConnectedProvider {
 }
 
 impl ConnectedProvider {
-    /// The provider that answered last, by name only, for looking at a conversation without a key. It sends nothing.
+    /// The provider of the last answer, by name only, for looking at a conversation without a key. It sends nothing.
     #[must_use]
     pub fn name_only(recorded: &ProviderChoice) -> Self {
         let name = |name: &Option<String>| name.clone().unwrap_or_else(|| String::from("none yet"));
@@ -88,7 +97,7 @@ impl ProviderSources {
         let (decision, wanted, reason) = self.decided().await?;
         let provider = connect(&wanted, decision.keys(&self.keys), &self.options)?;
         let name = wanted.provider.unwrap_or_default();
-        // Not where the provider is only the conversation's word: then its key would go to that address next time.
+        // Do not trust the address if only the conversation names the provider: the provider's key would go there next time.
         let trusts = name != offline::NAME && !decision.withholds_key;
         let named = wanted.base_url.filter(|_| trusts).map(|base_url| TrustedAddress {
             provider: name.clone(),
@@ -105,10 +114,10 @@ impl ProviderSources {
         Ok(ConnectedProvider { provider, outcome: Some(outcome), named })
     }
 
-    /// Who would answer, also where a key is missing, and what would keep it from answering.
+    /// Who would answer, even if a key is missing, and the reason if that provider cannot answer.
     ///
     /// # Errors
-    /// If nothing can be chosen.
+    /// If no provider can be chosen.
     pub async fn outlook(&self) -> Result<(Outcome, Option<ProviderError>), AnsweringError> {
         let (decision, wanted, reason) = self.decided().await?;
         let (endpoint, trouble) = match connect(&wanted, decision.keys(&self.keys), &self.options) {
@@ -118,7 +127,7 @@ impl ProviderSources {
         Ok((Outcome::new(&decision, &reason, &endpoint), trouble))
     }
 
-    /// Decides who answers. If nothing names a provider, looks for one that can answer.
+    /// Decides who answers. If no source names a provider, looks for one that can answer.
     async fn decided(&self) -> Result<(AnswerDecision, ProviderChoice, Reason), AnsweringError> {
         let decision = decide(&self.sources, &|provider| account_elsewhere(provider, &self.keys))
             .map_err(AnsweringError::Untrusted)?;
@@ -140,7 +149,7 @@ impl ProviderSources {
         Ok((decision, found.wanted, found.reason))
     }
 
-    /// What to tell a user whose settings name another provider than the one this conversation goes on with.
+    /// A message for users whose settings name a different provider than the one with which this conversation continues.
     fn configured_otherwise(&self, decision: &AnswerDecision) -> Option<String> {
         let chosen =
             decision.provider.as_ref().filter(|provider| provider.source == ChoiceSource::Conversation)?;
@@ -150,33 +159,33 @@ impl ProviderSources {
     }
 }
 
-/// Whether a provider can be asked by its name alone.
+/// Whether a provider can be used by its name alone.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
     name == offline::NAME || registry::find(name).is_some()
 }
 
-/// Who answers, in values and words: what a chat's first line and `doctor --self` show.
+/// Who answers, in values and words, for a chat's first line and for `doctor --self`.
 #[derive(Debug)]
 pub struct Outcome {
     /// The provider's name.
     pub provider: OutcomePart,
     /// The model's name.
     pub model: OutcomePart,
-    /// Where requests go; none for the built-in responder.
+    /// The address of requests; `None` for the built-in responder.
     pub address: Option<OutcomePart>,
-    /// The sentence to use instead if nothing was found but the built-in responder.
+    /// The sentence to show instead, if only the built-in responder was found.
     instead: Option<String>,
-    /// What else the user should know: that no key is sent, or why the configured provider does not answer.
+    /// Further messages for the user: that no key is sent, or why the configured provider does not answer.
     besides: Vec<String>,
 }
 
-/// A value, and where it came from.
+/// A value, and its source.
 #[derive(Debug)]
 pub struct OutcomePart {
     /// The value.
     pub value: String,
-    /// Where it came from, in words.
+    /// The source of the value, in words.
     pub from: String,
 }
 
@@ -214,13 +223,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the built-in responder answers only because no provider was found.
+    /// Whether the built-in responder answers only because no other provider was found.
     #[must_use]
     pub fn is_makeshift(&self) -> bool {
         self.instead.is_some()
     }
 
-    /// In one line. `doing` comes before the provider's name, as in `continuing conv_… with`.
+    /// The outcome in one line. `doing` comes before the provider's name, as in `continuing conv_… with`.
     #[must_use]
     pub fn in_words(&self, doing: &str) -> String {
         if let Some(sentence) = &self.instead {
@@ -250,8 +259,8 @@ impl Outcome {
     }
 }
 
-fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
-    match sourced.map_or(ChoiceSource::Default, |sourced| sourced.source) {
+fn origin(key: &str, chosen: Option<&ChosenValue<String>>) -> String {
+    match chosen.map_or(ChoiceSource::Default, |chosen| chosen.source) {
         ChoiceSource::Flag => format!("--{}", key.replace('_', "-")),
         ChoiceSource::Conversation => String::from("as before"),
         ChoiceSource::Environment => format!("REJOIN_{}", key.to_uppercase()),
@@ -260,7 +269,7 @@ fn origin(key: &str, sourced: Option<&Sourced<String>>) -> String {
     }
 }
 
-/// What is known about the endpoint of a provider that cannot be reached.
+/// The known facts about a provider's endpoint if connecting to it failed.
 fn unreached(wanted: &ProviderChoice) -> Endpoint {
     let provider = wanted.provider.clone().unwrap_or_default();
     let service = registry::find(&provider).unwrap_or(registry::custom());
@@ -276,7 +285,7 @@ fn unreached(wanted: &ProviderChoice) -> Endpoint {
     }
 }
 
-/// Stands in for a provider where nothing is sent, so that a conversation can be looked at without a key.
+/// A substitute for a provider when nothing is sent, so that a conversation can be looked at without a key.
 struct NameOnly(Endpoint);
 
 impl Provider for NameOnly {

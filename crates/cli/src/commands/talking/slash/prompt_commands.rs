@@ -11,8 +11,8 @@ use rejoin::{
 use rejoin::mcp::McpPhase;
 
 use super::{
-    Outcome, Then,
-    table::{self, Here},
+    NextStep, Outcome,
+    table::{self, PromptCommand},
 };
 #[cfg(feature = "mcp")]
 use crate::commands::mcp;
@@ -21,10 +21,10 @@ use crate::{
     args::Talk,
     commands::{
         providers, room,
-        talking::{Talking, window},
+        talking::{OpenConversation, window},
     },
     failure::Failure,
-    instructions, near,
+    near,
     output::{self, harmless, plural},
     windows,
 };
@@ -33,7 +33,7 @@ use crate::{
 #[cfg(feature = "mcp")]
 const SERVERS_START: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// What /help says besides the list.
+/// The text of /help after the list.
 const HELP: &str = "\
 A line is a message. @PATH puts a file into it. Alt-Enter, or a backslash at the end, begins another line. Tab completes, Ctrl-R \
 searches what you sent.
@@ -42,33 +42,38 @@ Ctrl-C stops a turn or clears the line; pressed twice on an empty line, it leave
 interrupted turn.
 Everything is saved; `rejoin resume` comes back to it.";
 
-impl Talking {
-    pub(super) async fn run_here(&mut self, here: Here, rest: &str, stop: &Stop) -> Result<Outcome, Failure> {
-        match here {
-            Here::Help => help(rest),
-            Here::Models => self.list_models(rest, stop).await,
-            Here::Model => self.choose_model(rest),
-            Here::Provider => self.choose_provider(rest),
-            Here::Tools => self.list_tools(),
-            Here::Mode => self.choose_mode(rest),
-            Here::Mcp => self.show_servers(stop).await,
-            Here::Context => self.show_context(),
-            Here::Compact => self.compact_here(rest, stop).await,
-            Here::Title => self.title(rest),
-            Here::Fork => self.fork(rest),
-            Here::Rewind => self.rewind(rest),
-            Here::Branches => self.branches(rest),
-            Here::New => self.begin_new(),
-            Here::Resume => self.resume_other(rest),
-            Here::Clear => {
+impl OpenConversation {
+    pub(super) async fn run_at_prompt(
+        &mut self,
+        command: PromptCommand,
+        rest: &str,
+        stop: &Stop,
+    ) -> Result<Outcome, Failure> {
+        match command {
+            PromptCommand::Help => help(rest),
+            PromptCommand::Models => self.list_models(rest, stop).await,
+            PromptCommand::Model => self.choose_model(rest),
+            PromptCommand::Provider => self.choose_provider(rest),
+            PromptCommand::Tools => self.list_tools(),
+            PromptCommand::Mode => self.choose_mode(rest),
+            PromptCommand::Mcp => self.show_servers(stop).await,
+            PromptCommand::Context => self.show_context(),
+            PromptCommand::Compact => self.compact_here(rest, stop).await,
+            PromptCommand::Title => self.title(rest),
+            PromptCommand::Fork => self.fork(rest),
+            PromptCommand::Rewind => self.rewind(rest),
+            PromptCommand::Branches => self.branches(rest),
+            PromptCommand::New => self.begin_new(),
+            PromptCommand::Resume => self.resume_other(rest),
+            PromptCommand::Clear => {
                 output::clear_screen();
                 Ok(Outcome::done())
             }
-            Here::Leave => Ok(Outcome { then: Then::Leave, ..Outcome::done() }),
+            PromptCommand::Leave => Ok(Outcome { then: NextStep::Leave, ..Outcome::done() }),
         }
     }
 
-    /// Shows the MCP servers. Those that do not work are started again first.
+    /// Shows the MCP servers. Servers that failed or ended are started again first.
     #[cfg(feature = "mcp")]
     async fn show_servers(&self, stop: &Stop) -> Result<Outcome, Failure> {
         if let Some(servers) = &self.servers {
@@ -117,11 +122,11 @@ impl Talking {
         };
         let endpoint = provider.endpoint();
         if endpoint.provider != offline::NAME {
-            windows::remember(&self.desk.home, endpoint, &models);
+            windows::remember(&self.cli.home, endpoint, &models);
         }
         let count = models.len();
         providers::print_models(&endpoint.provider, models, false)?;
-        // Programs look for these very words.
+        // Programs look for these exact words.
         Ok(Outcome::with(format!("{count} models available")))
     }
 
@@ -139,8 +144,8 @@ impl Talking {
         let words = table::words(rest);
         if let Some(provider) = words.first() {
             words.iter().try_for_each(|word| name_alone(word))?;
-            providers::check_name(provider, self.desk.settings.value("base_url"), None)?;
-            // Model, API and address belong to the provider before.
+            providers::check_name(provider, self.cli.settings.value("base_url"), None)?;
+            // Model, API and address belong to the previous provider.
             let chosen = Talk {
                 provider: Some(provider.clone()),
                 model: words.get(1).cloned(),
@@ -158,12 +163,12 @@ impl Talking {
         output::talk(&self.provider_line());
     }
 
-    /// Connects to who is chosen, from the next message on.
+    /// Connects to the chosen provider, from the next message on.
     fn answer_with(&mut self, chosen: Talk) -> Result<(), Failure> {
         let recorded = rejoin::ProviderChoice::of(self.worker.conversation());
-        let answering = answering::choose_for_turn(&self.desk, &chosen, Some(&recorded))?;
-        let summariser = window::summariser(&self.desk, &chosen, self.worker.conversation(), &answering);
-        self.worker.set_window(window::fitting(&self.desk, answering.provider.endpoint()));
+        let answering = answering::choose_for_turn(&self.cli, &chosen, Some(&recorded))?;
+        let summariser = window::summariser(&self.cli, &chosen, self.worker.conversation(), &answering);
+        self.worker.set_window(window::fitting(&self.cli, answering.provider.endpoint()));
         self.worker.set_provider(answering.provider);
         self.worker.set_summariser(summariser);
         self.outcome = answering.outcome;
@@ -187,7 +192,7 @@ impl Talking {
 
     fn list_tools(&self) -> Result<Outcome, Failure> {
         let tools = self.declared_tools();
-        // A server may give its tools names of any length.
+        // A server's tools may have names of any length.
         let width = tools.iter().map(|tool| tool.name.chars().count()).filter(|width| *width <= 30).max();
         let width = width.unwrap_or(0);
         for tool in &tools {
@@ -217,13 +222,13 @@ impl Talking {
         Ok(Outcome::done())
     }
 
-    /// Shows the instructions, and what fills the window if something was said.
+    /// Shows the instructions, and what fills the window if there are messages.
     fn show_context(&mut self) -> Result<Outcome, Failure> {
         let Endpoint { provider, model, .. } = self.endpoint();
         let system = self.worker.settings().system.as_deref().unwrap_or("(none)");
-        let usual = match instructions::is_usual(system) {
-            true => " (the usual ones; `rejoin config set system TEXT` replaces them)",
-            false => "",
+        let usual = match self.instructions {
+            None => " (the usual ones; `rejoin config set system TEXT` replaces them)",
+            Some(_) => "",
         };
         let about = harmless(&format!("Instructions to {provider}, {model}"));
         output::data(&output::in_rows(&format!("{}{usual}:", output::paint(&about, output::STRONG))))?;
@@ -237,7 +242,7 @@ impl Talking {
         }
         let Some(context) = table::named("history") else { return Ok(Outcome::done()) };
         let words = &["history", "show", table::ID, "--tokens"];
-        self.run_as(context, words, table::Rest::Words, "")
+        self.run_as(context, words, table::TypedText::Words, "")
     }
 
     async fn compact_here(&mut self, keep: &str, stop: &Stop) -> Result<Outcome, Failure> {
@@ -257,23 +262,23 @@ impl Talking {
             output::data(&title)?;
             return Ok(Outcome::done());
         }
-        // A title is reason enough for a conversation to begin.
+        // A title is enough for a conversation to begin.
         self.worker.conversation_mut().save();
         let Some(title) = table::named("title") else { return Ok(Outcome::done()) };
-        self.run_as(title, &["history", "rename", table::ID, "--"], table::Rest::Text, rest)
+        self.run_as(title, &["history", "rename", table::ID, "--"], table::TypedText::Text, rest)
     }
 }
 
-/// Refuses what is no name of a model or a provider. Names are recorded, so a key must not pass for one.
+/// Refuses a text that cannot be a name of a model or a provider. Names are recorded, so a key must not be accepted as one.
 fn name_alone(name: &str) -> Result<(), Failure> {
     if without_keys(name) != name {
         return Err(Failure::usage(
-            "that looks like a key, not like a name",
+            "this looks like a key, not a name",
             "`rejoin auth login PROVIDER` takes keys; nothing was recorded of this one",
         ));
     }
     match name.contains(char::is_whitespace) {
-        true => Err(Failure::usage("that is more than one name", "/model NAME, or /provider NAME MODEL")),
+        true => Err(Failure::usage("expected one name", "/model NAME, or /provider NAME MODEL")),
         false => Ok(()),
     }
 }

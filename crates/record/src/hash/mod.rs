@@ -1,5 +1,7 @@
 //! The hash of ids and of the chain: BLAKE3 over length-prefixed fields.
 
+mod side_by_side;
+
 use std::{fmt, str::FromStr};
 
 use crate::ids::IdError;
@@ -61,7 +63,7 @@ pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Writes lower-case hexadecimal in one call, because every line of the record has three of these.
+/// Writes lower-case hexadecimal in one call, which is fast: every line of the record contains three such numbers.
 pub(crate) fn to_hex<const N: usize>(bytes: &[u8; N], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut digits = String::with_capacity(N * 2);
@@ -72,13 +74,40 @@ pub(crate) fn to_hex<const N: usize>(bytes: &[u8; N], f: &mut fmt::Formatter<'_>
     f.write_str(&digits)
 }
 
-/// Hashes fields, each preceded by its length, so that different lists of fields are never hashed as the same bytes.
-pub(crate) struct Hasher(blake3::Hasher);
+/// Takes the bytes to hash.
+pub(crate) trait Sink {
+    fn add(&mut self, bytes: &[u8]);
+}
+
+impl Sink for blake3::Hasher {
+    fn add(&mut self, bytes: &[u8]) {
+        self.update(bytes);
+    }
+}
+
+impl Sink for &mut Vec<u8> {
+    fn add(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Hashes fields, each preceded by its length, so that two different lists of fields never produce the same bytes.
+pub(crate) struct Hasher<S = blake3::Hasher>(S);
 
 impl Hasher {
-    /// Starts with a name for what is hashed, so that hashes of different kinds of things never coincide.
+    /// Starts with a name for the kind of hash, so that hashes of different kinds of things never coincide.
     pub(crate) fn new(purpose: &str) -> Self {
-        let mut hasher = Self(blake3::Hasher::new());
+        Self::into(blake3::Hasher::new(), purpose)
+    }
+
+    pub(crate) fn finish(&self) -> Hash {
+        Hash(*self.0.finalize().as_bytes())
+    }
+}
+
+impl<S: Sink> Hasher<S> {
+    fn into(sink: S, purpose: &str) -> Self {
+        let mut hasher = Self(sink);
         hasher.field(purpose);
         hasher
     }
@@ -91,16 +120,35 @@ impl Hasher {
         self.parts(&[field])
     }
 
-    /// A field that is made of several parts, which need not be joined for that.
+    /// Adds a field that consists of several parts, without joining them first.
     pub(crate) fn parts(&mut self, parts: &[&[u8]]) -> &mut Self {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        self.0.update(&(length as u64).to_le_bytes());
-        parts.iter().for_each(|part| _ = self.0.update(part));
+        self.0.add(&(length as u64).to_le_bytes());
+        parts.iter().for_each(|part| self.0.add(part));
         self
     }
+}
 
-    pub(crate) fn finish(&self) -> Hash {
-        Hash(*self.0.finalize().as_bytes())
+/// Lists of fields that are hashed together, which takes less time than one after the other.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Inputs {
+    /// Begins the next input, to which the caller adds the fields.
+    pub(crate) fn next(&mut self, purpose: &str, fields: impl FnOnce(&mut Hasher<&mut Vec<u8>>)) {
+        fields(&mut Hasher::into(&mut self.bytes, purpose));
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The hashes of the inputs, in order.
+    pub(crate) fn hashes(&self) -> Vec<Hash> {
+        let mut from = 0;
+        let inputs: Vec<&[u8]> =
+            self.ends.iter().map(|end| &self.bytes[std::mem::replace(&mut from, *end)..*end]).collect();
+        side_by_side::hash_each(&inputs).into_iter().map(Hash).collect()
     }
 }
 
@@ -109,7 +157,7 @@ pub fn short_name(text: &str, length: usize) -> String {
     short_name_of(&[text], length)
 }
 
-/// Derives a short name as [`short_name`] does, from the text that these parts are in a row.
+/// Derives a short name as [`short_name`] does, from the concatenation of these parts.
 pub fn short_name_of(parts: &[&str], length: usize) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
