@@ -18,6 +18,15 @@ fn home_at(address: String) -> Home {
     home
 }
 
+/// The server that the tests share, a database in it, and a home whose store has one conversation there.
+fn home_with_a_conversation() -> Option<(&'static testkit::postgres::Server, String, Home)> {
+    let server = shared()?;
+    let database = server.database();
+    let home = home_at(server.address(&database));
+    home.out(&chat(&[], "my name is Ann"));
+    Some((server, database, home))
+}
+
 /// The files with entries that could not be saved.
 fn unsaved(home: &Home) -> Vec<PathBuf> {
     fn add(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -152,10 +161,7 @@ fn a_database_with_other_tables_is_refused_before_anything_is_asked() {
 /// A message of one process, while others write to the same conversation, is either stored once or refused.
 #[test]
 fn processes_in_one_conversation_lose_nothing() {
-    let Some(server) = shared() else { return };
-    let database = server.database();
-    let home = home_at(server.address(&database));
-    home.out(&chat(&[], "my name is Ann"));
+    let Some((server, database, home)) = home_with_a_conversation() else { return };
     let id = home.lines(&["list", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let words: Vec<String> = (0..8).map(|number| format!("say word-{number}-")).collect();
     let children: Vec<_> = words
@@ -235,10 +241,7 @@ fn what_a_server_does_not_take_now_is_kept_with_the_reason() {
 /// matter why the server refuses.
 #[test]
 fn several_messages_that_a_server_refuses_are_all_kept() {
-    let Some(server) = shared() else { return };
-    let database = server.database();
-    let home = home_at(server.address(&database));
-    home.out(&chat(&[], "my name is Ann"));
+    let Some((server, database, home)) = home_with_a_conversation() else { return };
     let only_reads = |on: &str| {
         let set = format!("ALTER DATABASE {database} SET default_transaction_read_only = {on}");
         server.psql("postgres", &set).unwrap();

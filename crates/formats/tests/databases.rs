@@ -28,7 +28,19 @@ struct Made {
     folder: PathBuf,
 }
 
+/// The tables of opencode that hold conversations.
+const OPENCODE: &str = "
+    CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
+    CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+    CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+";
+
 impl Made {
+    /// A database of opencode with these further statements.
+    fn of_opencode(sql: &str) -> Self {
+        Self::new(&format!("{OPENCODE}{sql}"))
+    }
+
     /// A database of llm with these further statements.
     fn with_threads(sql: &str) -> Self {
         Self::new(&format!("{THREADS}{sql}"))
@@ -70,11 +82,8 @@ impl Drop for Made {
 
 #[test]
 fn opencode() {
-    let made = Made::new(
+    let made = Made::of_opencode(
         r#"
-        CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
-        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
-        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
         CREATE TABLE credential(id TEXT, secret TEXT);
         INSERT INTO credential VALUES ('x', 'SECRET words that nobody may read');
         INSERT INTO session VALUES ('ses_1', 'global', NULL, '/p', 'TITLE of the session', NULL);
@@ -102,11 +111,8 @@ fn opencode() {
 /// An undo may begin in the middle of a message. Rows that opencode would not show are reported, and those of a newer table are kept.
 #[test]
 fn what_opencode_undid_or_does_not_show() {
-    let made = Made::new(
+    let made = Made::of_opencode(
         r#"
-        CREATE TABLE session(id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, revert TEXT);
-        CREATE TABLE message(id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
-        CREATE TABLE part(id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
         CREATE TABLE session_message(id TEXT PRIMARY KEY, session_id TEXT, type TEXT, seq INTEGER, time_created INTEGER, data TEXT);
         INSERT INTO session VALUES ('ses_1', 'global', NULL, '/p', 'one', '{"messageID":"msg_2","partID":"prt_3"}');
         INSERT INTO session VALUES ('ses_2', 'global', NULL, '/p', 'two', NULL);

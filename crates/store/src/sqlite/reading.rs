@@ -6,7 +6,7 @@ use rejoin_record::{Content, ConversationId};
 use rusqlite::Connection;
 
 use super::{
-    ErrorContext as _, Inner, Reader,
+    ErrorContext as _, Inner, PooledReader, Reader,
     body::Unpacker,
     rows::{self, Parents},
 };
@@ -40,6 +40,14 @@ pub(super) fn read(
     }
 }
 
+/// A reader in a transaction, so that it sees one moment of the store, and the key of a conversation in it.
+fn reader_of(inner: &Inner, id: ConversationId) -> StoreResult<(PooledReader<'_>, i64)> {
+    let mut reader = inner.moment()?;
+    reader.unpacker.limit(inner.bytes());
+    let key = key(&reader.connection, id)?;
+    Ok((reader, key))
+}
+
 /// Reads single entries by their `seq`.
 pub(super) fn read_at(
     inner: &Inner,
@@ -47,10 +55,8 @@ pub(super) fn read_at(
     places: &[u64],
     each: OnItem<'_>,
 ) -> StoreResult<()> {
-    let mut reader = inner.moment()?;
+    let (mut reader, key) = reader_of(inner, id)?;
     let reader = &mut *reader;
-    reader.unpacker.limit(inner.bytes());
-    let key = key(&reader.connection, id)?;
     let mut hand = |(_, unverified): Read| {
         each(match unverified.map_err(|broken| broken.damage).and_then(UnverifiedRow::verify) {
             Err(damage) => StoredItem::Damage(damage),
@@ -126,10 +132,8 @@ pub(super) fn walk(
     next: &mut u64,
     each: OnItem<'_>,
 ) -> StoreResult<()> {
-    let mut reader = inner.moment()?;
+    let (mut reader, key) = reader_of(inner, conversation)?;
     let reader = &mut *reader;
-    reader.unpacker.limit(inner.bytes());
-    let key = key(&reader.connection, conversation)?;
     let mut page = None;
     let (from, last) = (*next, Cell::new(*next));
     let mut rows = InOrder::from(*next, each);

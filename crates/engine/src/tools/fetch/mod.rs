@@ -314,29 +314,17 @@ fn brief(text: &str) -> String {
 
 /// Whether a media type is a kind of text.
 fn is_text(media_type: &str) -> bool {
-    const TEXTS: &[&str] = &[
-        "application/json",
-        "application/javascript",
-        "application/ecmascript",
-        "application/x-javascript",
-        "application/typescript",
-        "application/xml",
-        "application/xhtml+xml",
-        "application/yaml",
-        "application/x-yaml",
-        "application/toml",
-        "application/sql",
-        "application/graphql",
-        "application/x-sh",
-        "application/x-ndjson",
-        "application/jsonl",
-        "application/x-www-form-urlencoded",
-    ];
-    media_type.starts_with("text/")
-        || TEXTS.contains(&media_type)
-        || media_type.ends_with("+json")
-        || media_type.ends_with("+xml")
-        || media_type.ends_with("+yaml")
+    let (kind, name) = media_type.split_once('/').unwrap_or((media_type, ""));
+    let name = name.strip_prefix("x-").unwrap_or(name);
+    let is_known = match name {
+        "json" | "ndjson" | "jsonl" | "xml" | "yaml" | "toml" | "sql" | "graphql" => true,
+        "javascript" | "ecmascript" | "typescript" | "sh" | "www-form-urlencoded" => true,
+        _ => false,
+    };
+    // `image/svg+xml`, too.
+    let has_known_suffix =
+        name.rsplit_once('+').is_some_and(|(_, suffix)| matches!(suffix, "json" | "xml" | "yaml"));
+    kind == "text" || (kind == "application" && is_known) || has_known_suffix
 }
 
 /// Why a request failed, without the address, which the caller adds.

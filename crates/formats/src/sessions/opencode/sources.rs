@@ -128,18 +128,11 @@ fn folder_of(path: &str) -> Option<&str> {
 
 /// Whether a file of a storage folder belongs to it.
 fn owns(path: &str) -> bool {
-    const FOLDERS: &[&str] = &[
-        "message",
-        "part",
-        "permission",
-        "project",
-        "session",
-        "session_diff",
-        "session_share",
-        "share",
-        "todo",
-    ];
-    path.split_once('/').is_some_and(|(folder, _)| FOLDERS.contains(&folder)) || path == "migration"
+    let is_known = |folder| {
+        matches!(folder, "message" | "part" | "permission" | "project" | "todo" | "share")
+            || matches!(folder, "session" | "session_diff" | "session_share")
+    };
+    path.split_once('/').is_some_and(|(folder, _)| is_known(folder)) || path == "migration"
 }
 
 /// Whether files are a storage folder.
