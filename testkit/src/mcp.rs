@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Command, sync::OnceLock};
 
-/// The path of the server, which is built if needed. Cargo tells tests only about programs of their own package.
+/// The path of the server, which is built if needed. Cargo tells tests only about programs of the same package.
 ///
 /// # Panics
 /// If it cannot be built.

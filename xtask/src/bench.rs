@@ -109,7 +109,7 @@ fn start() -> Result<()> {
     Ok(())
 }
 
-/// The size of the binary, as `cargo build --release` makes it and as it is released.
+/// Prints the size of the binary, as built by `cargo build --release` and as released.
 fn size() -> Result<()> {
     println!("\nthe binary (promised: less than 30 MB)");
     for (profile, flags) in [("release", ["--profile", "release"]), ("dist", ["--profile", "dist"])] {

@@ -381,7 +381,7 @@ fn resume_names_calls_and_shows_the_last_exchange() {
         ] {
             assert!(ran.err.contains(words), "{words}\n{}", ran.err);
         }
-        assert!(!ran.err.contains("[k]"), "nobody can answer: {}", ran.err);
+        assert!(!ran.err.contains("[k]"), "a question without a terminal: {}", ran.err);
         assert!(!ran.err.contains("run them again"), "rejoin has no such tool: {}", ran.err);
         // The suggested commands work.
         let dropped =

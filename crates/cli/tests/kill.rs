@@ -187,8 +187,8 @@ fn said_by_model(home: &Home, id: &str) -> Vec<String> {
     by_model.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// A text without its white space. Gemini signs the last part of some answers, which makes it a text of its own: the history shows
-/// it on a new line, while the stream goes on in the same one.
+/// A text without its white space. Gemini signs the last part of some answers, so that part is stored as a separate text: the
+/// history shows it on a new line, but the stream continues on the same line.
 fn letters(text: &str) -> String {
     text.split_whitespace().collect()
 }
@@ -352,7 +352,7 @@ fn run(number: u64, server: &Loopback) -> Result<bool, String> {
             for (call, times) in &known.running {
                 let now = record.running.get(call).copied().unwrap_or(0);
                 if now > *times && !rerun {
-                    return fail(format!("{call:?} was run again, and nobody asked for it"));
+                    return fail(format!("{call:?} was run again without being asked for"));
                 }
             }
         }

@@ -237,8 +237,8 @@ fn what_a_server_does_not_take_now_is_kept_with_the_reason() {
     assert_eq!(unsaved(&home).len(), 0);
 }
 
-/// Several messages in one conversation while the server refuses to write, each by a process of its own: none is lost. It does not
-/// matter why the server refuses.
+/// Several processes each add a message to one conversation while the server refuses to write: no message is lost, whatever the
+/// reason for the refusal.
 #[test]
 fn several_messages_that_a_server_refuses_are_all_kept() {
     let Some((server, database, home)) = home_with_a_conversation() else { return };

@@ -97,7 +97,7 @@ fn reasoning_goes_back_to_who_issued_it() {
         let second = replayed();
         assert!(second > first, "{label}: that of the turn before, too: {second}");
         assert_eq!(ask(&home, &server, other, &["chat", "tools:1 think"]).code, 0);
-        assert_eq!(replayed(), 0, "{label}: nobody else gets it");
+        assert_eq!(replayed(), 0, "{label}: no other provider gets it");
         let back = ask(&home, &server, provider, &["chat", "tools:1 think"]);
         assert_eq!(back.code, 0, "{label}: {}", back.err);
         if label != "deepseek" {

@@ -62,8 +62,8 @@ fn formats() -> String {
     page.push_str(
         "What conversations are read from and written to. The format of a file is told by what is in it;\n\
          `--from FORMAT` says it where that fails. A dialect's name after `--to` always means a request body.\n\
-         A file may be packed: with gzip or zstd, or as the only session in a zip archive. What was cut off is read as\n\
-         far as it is complete.\n\n\
+         A file may be packed: with gzip or zstd, or as the only session in a zip archive. If it is cut off,\n\
+         rejoin reads everything before the cut.\n\n\
          | format | what it is | read | written |\n|---|---|---|---|\n",
     );
     for format in FORMATS {
@@ -138,7 +138,7 @@ One line says what, a `hint:` what to do. The texts in this table are fixed; `�
 | text | when | exit code |
 |---|---|---|
 | `Conversation not found: id=…` | nothing goes by that id; `rejoin list` shows what there is | 1 (`check`: 2) |
-| `Failed to load conversation: …` | the store is there and cannot be read: the reason, and where the store is | 1 |
+| `Failed to load conversation: …` | the store exists but cannot be read; the message names the reason and the store | 1 |
 | `Conversation … is damaged at line …: …` (`row …` in a database) | something is not as it was saved, and `--strict` was asked for | 1 |
 | `Conversation … has no turns` | nothing was said in it, and `--strict` was asked for | 1 |
 | `` `…` could mean several conversations `` | the ids that begin like that, or the conversations with such a title, are listed | 2 |

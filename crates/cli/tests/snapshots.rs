@@ -979,7 +979,7 @@ fn demo() {
        ← calculate 42
        killed (SIGKILL) after 1 of 3 tools
 
-    2. What is left. Sent as it is, a provider would refuse it, and go on refusing it:
+    2. What is left. A provider would refuse it, however often it is sent:
        $ rejoin list
        Saved Conversations:
        * conv_1  What is 6*7? Also list the files here and read notes.txt [interrupted]

@@ -179,7 +179,7 @@ fn errors_and_settings_echo_no_escape() {
         assert_harmless(&[name], &on_terminal(command));
     }
     let exact = home.out(&["config", "get", "system"]);
-    assert_eq!(exact.trim_end(), bad, "a pipe gets the value as it is");
+    assert_eq!(exact.trim_end(), bad, "a pipe gets the exact value");
     // A log line quotes the content of a file.
     home.file("home/config.toml", "\"no\\u001b[31m\\u202esuch\" = 1\n");
     let printed = on_terminal(home.command(&["list"]));

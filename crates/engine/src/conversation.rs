@@ -167,7 +167,7 @@ pub struct Conversation {
     stored: usize,
     /// The newest entry of the store, as far as this process knows.
     after: Option<Tail>,
-    /// The entry that the next one will follow.
+    /// The head: the entry that the next one will follow.
     head: Option<(EntryId, Hash)>,
     saved: Saved,
     /// The draft of an answer whose message may not be stored yet.
@@ -660,7 +660,7 @@ impl Conversation {
     /// Stores all entries that are only in memory, including this one.
     fn saved_as(&mut self, entry: Entry) -> Appended {
         let saved = self.save();
-        // Saving may have changed the entry's place, so return it as it is now.
+        // Saving may have moved the entry, so return its current version.
         let entry = self.entries.iter().rfind(|other| other.id() == entry.id()).cloned().unwrap_or(entry);
         Appended { entry, saved }
     }

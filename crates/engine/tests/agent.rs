@@ -88,7 +88,7 @@ fn an_injected_orphan_is_not_sent() {
     assert_eq!(sent.len(), 4 + 1, "without the orphan, with the prompt");
     assert_paired(&sent);
     assert!(!sent.iter().any(|message| message.content().is_some_and(|text| text.contains("left over"))));
-    assert_eq!(sent[2], history[2], "the valid pair is there as it was");
+    assert_eq!(sent[2], history[2], "the valid pair is unchanged");
     assert_eq!(agent.messages().len(), 5 + 2, "and everything is kept");
     // The policy can be changed between turns, both ways.
     for (on_broken, is_sent) in [(OnBroken::Keep, true), (OnBroken::Drop, false)] {

@@ -52,5 +52,5 @@ fn growing_sessions_are_taken_in_as_they_are() {
     println!("{taken} sessions of {all} entries; taken in as they grew, {extra} more");
     assert!(taken > 0);
     // Answers that were still being written, and models that changed: seven times a file was taken in too early.
-    assert!(extra < all / 4, "a grown file adds what is new");
+    assert!(extra < all / 4, "a grown file adds only its new messages");
 }

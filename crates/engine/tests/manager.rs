@@ -93,7 +93,7 @@ fn submit_and_listen() {
     assert_eq!(ending(&run(turn(&same))), Some(Ending::Done));
     assert_eq!(same.get_history().last().unwrap().content().unwrap(), "Second.");
     drop((same, conversation));
-    assert!(manager.get_conversation(&id).is_none(), "nobody talks in it any more");
+    assert!(manager.get_conversation(&id).is_none(), "a conversation that no one uses any more is closed");
     assert!(manager.resume_conversation(&id, Mode::Strict).is_ok(), "and its lock is free at once");
 }
 

@@ -47,7 +47,7 @@ fn what_is_appended_is_read_back() {
         [RolloutLine::Turn(first), RolloutLine::Compacted(compacted), RolloutLine::Turn(second)]
     );
     let after = fs::read_to_string(base.join("conv-1.jsonl")).unwrap();
-    assert!(after.as_bytes().starts_with(&before), "what was written stays as it is");
+    assert!(after.as_bytes().starts_with(&before), "the lines already written are unchanged");
     assert_eq!(after.lines().count(), 3);
     for line in after.lines() {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -96,7 +96,11 @@ fn errors_are_typed() {
     let empty = recorder.read_rollout("empty").unwrap_err();
     assert_eq!(empty.to_string(), "Conversation empty has no turns");
     assert_eq!(empty.code(), "EMPTY_ROLLOUT");
-    assert_eq!(recorder.recover_rollout("empty").unwrap().lines, [], "it starts anew");
+    assert_eq!(
+        recorder.recover_rollout("empty").unwrap().lines,
+        [],
+        "an empty file is recovered as an empty conversation"
+    );
     recorder.append_turn("x", &turn(1, "a", None)).unwrap();
     let mut file = fs::OpenOptions::new().append(true).open(folder.path().join("x.jsonl")).unwrap();
     file.write_all(b"{\"timestamp\":1,\"items\":[}\n\n{\"a\":1}\n").unwrap();

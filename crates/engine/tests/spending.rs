@@ -82,7 +82,7 @@ fn the_tokens_of_each_request_are_recorded_once() {
     assert_eq!(inputs, [100, 200, 300]);
     assert_eq!(recorded(&worker)[2], TokenUsage { input: 300, output: 30, cached: 150, reasoning: 1 });
     assert_eq!((outcome.usage.input, outcome.usage.output), (600, 60));
-    assert_eq!(outcome.cost, None, "nobody knows the price of a script");
+    assert_eq!(outcome.cost, None, "a script has no known price");
     let Some(Event::Ended { ending: Ending::Done, usage, cost: None }) = events.last() else {
         panic!("{:?}", events.last());
     };

@@ -689,7 +689,11 @@ fn findings_outlive_appends() {
     conversation.append(&Content::Turn(Turn::new(TurnState::Started, None)));
     conversation.say(Message::user("four"));
     assert_eq!(conversation.findings(), before);
-    assert_eq!(conversation.session().findings, before, "whoever reads all of it finds the same");
+    assert_eq!(
+        conversation.session().findings,
+        before,
+        "reading the whole conversation gives the same findings"
+    );
 }
 
 /// An image that a tool returns is in the record, in the result of its call, after the text.

@@ -365,8 +365,8 @@ fn answering(
     (Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model")), course)
 }
 
-/// A provider that calls `look` so many times at once whenever a message says "look", and otherwise answers "OK." It refuses requests
-/// larger than `window`.
+/// A provider that makes `calls` calls of `look` at once whenever a message says "look", and otherwise answers "OK." It refuses
+/// requests larger than `window`.
 fn looking(window: u64, calls: usize) -> (Arc<ScriptedProvider>, Arc<Mutex<Course>>) {
     let course = Arc::new(Mutex::new(Course::default()));
     let noted = course.clone();
@@ -1219,7 +1219,7 @@ fn turns_are_pruned_without_a_model() {
         let tokens: u64 = last.iter().map(|message| counter.message(message)).sum();
         assert!(tokens <= 600, "{tokens}");
         if asked == 0 {
-            // The previous turn is there with all of its messages.
+            // All messages of the previous turn are in the request.
             let turn = texts.iter().position(|text| text.starts_with("question 39")).unwrap();
             assert_eq!(
                 texts[turn + 1..turn + 4],

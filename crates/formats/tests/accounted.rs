@@ -134,7 +134,7 @@ fn no_shape_is_sound_with_words_lost_or_under_another_role() {
         assert_eq!(accounted::unaccounted(&text, &sessions), [""; 0], "{text}");
         let marks = [(USER, Role::User), (MODEL, Role::Assistant)];
         assert_eq!(accounted::misattributed(&sessions, &marks), [""; 0], "{text}");
-        // Sound means: each is there, under its own role.
+        // Sound means that each is present, under its own role.
         let said = |words: &str, role: &Role| {
             let messages = sessions.iter().flat_map(|session| &session.messages);
             let mut own = messages.filter(|message| message.role == *role);
@@ -340,7 +340,7 @@ fn no_invented_shape_is_sound_with_words_lost_or_under_another_role() {
     assert!(sound > 100 && refused > 100, "{shapes} shapes, {refused} refused, {sound} sound");
 }
 
-/// A result without an id takes over the id and the name of its call. Where those stand in the call's own item says nothing
+/// A result without an id takes over the id and the name of its call. Their places in the item of the call say nothing
 /// about the item of the result.
 #[test]
 fn the_place_of_a_call_hides_nothing_in_its_result() {
@@ -369,7 +369,7 @@ fn instructions_and_answers_around_a_conversation_are_reported() {
     assert!(is_sound(&scored[0]), "{:?}", scored[0].findings);
 }
 
-/// A program that stores its messages adds fields of its own. A request made of them has only those that the API takes.
+/// A program that stores its messages adds its own fields. A request made from them has only fields that the API accepts.
 #[test]
 fn fields_of_a_stored_message_are_no_part_of_a_request() {
     let line = r#"{"role":"user","content":"a question that is long enough","turn_idx":4,"name":"ada"}"#;

@@ -24,12 +24,12 @@ const POLICIES: [OnBroken; 2] = [OnBroken::Keep, OnBroken::Drop];
 /// lines that cannot be read, and parts of the names of the files.
 const DIFFERENCES: &[(&str, [u64; 3], &str)] = &[
     (
-        "the orphan ends the conversation before: this one begins at a root of its own",
+        "the orphan belongs to the conversation before; this one begins at another root",
         [0, 1, 0],
         "d730b4f857",
     ),
     (
-        "the orphan ends the conversation before: this one begins at a root of its own",
+        "the orphan belongs to the conversation before; this one begins at another root",
         [0, 0, 0],
         "731ef847c5",
     ),
@@ -38,7 +38,7 @@ const DIFFERENCES: &[(&str, [u64; 3], &str)] = &[
         [0, 0, 0],
         "af5cd60a7f d6093260b9 f70b144cae fab69eb61f",
     ),
-    ("the result has no id and stands in a message of the model", [0, 1, 0], "1307def8ac 59d3812dc5"),
+    ("the result has no id and is in a message of the model", [0, 1, 0], "1307def8ac 59d3812dc5"),
     ("two more lines have no message that could be read", [0, 2, 5], "76597bb6c0"),
     ("one more line has no message that could be read", [0, 0, 4], "ac635601f5"),
 ];
@@ -146,7 +146,7 @@ fn nothing_is_lost(text: &str, session: &Session) -> Result<(), String> {
     for (piece, count) in left {
         bytes += piece.len() * count;
         if !rest.contains(&piece) {
-            return Err(format!("nobody wrote {piece}"));
+            return Err(format!("not in the source: {piece}"));
         }
     }
     let solid = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
@@ -233,7 +233,7 @@ fn real_transcripts_lose_nothing_and_become_requests() {
     }
 }
 
-/// A transcript without what is new in every file.
+/// The lines of a transcript without their ids, which differ in every file that is written.
 fn without_ids(text: &str) -> Vec<String> {
     let line = |line: &str| {
         let doc = Doc::parse(line).unwrap();

@@ -1,5 +1,5 @@
-//! Real sessions of real agents, used where they lie. Says so when they are not there. Claude Code's have tests of their own,
-//! in `claude_code.rs`.
+//! Real sessions of real agents, read where they lie. If they are missing, the tests say so. The sessions of Claude Code have
+//! separate tests, in `claude_code.rs`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may")]
 
@@ -140,7 +140,7 @@ const DIFFERENCES: &[(&str, [usize; 3], &str)] = &[
     ),
     ("its mode of history is not known, and Codex refuses it", [0, 0, 1], "d5dd64811e"),
     (
-        "the result has a type of its own and no id; it pairs by place",
+        "the result has a special type and no id; it pairs by place",
         [0, 0, 0],
         "0635d7bfe3 43bb1eb28a 80e1a6e35c ab593a2a6f",
     ),

@@ -23,7 +23,7 @@ const THREADS: &str = "
         CREATE TABLE turns(id TEXT PRIMARY KEY, thread_id TEXT, parent_message_hash TEXT, tip_message_hash TEXT, model TEXT, datetime_utc TEXT);
 ";
 
-/// A database in a folder of its own.
+/// A database in a temporary folder.
 struct Made {
     folder: PathBuf,
 }

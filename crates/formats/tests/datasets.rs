@@ -538,7 +538,7 @@ fn sub_agents_of_gemini_cli_name_their_session() {
     assert!(main.set_aside.iter().all(|item| item.raw().is_none_or(|raw| !raw.contains("delegated_by"))));
 }
 
-/// A line that is there twice, id and all, is one entry for an agent that looks entries up by their ids.
+/// A line that occurs twice, with the same id, is one entry for an agent that looks entries up by their ids.
 #[test]
 fn doubled_lines_are_read_once_and_reported() {
     for name in ["pi/sound.jsonl", "copilot-cli/sound.jsonl"] {

@@ -40,7 +40,7 @@ fn body(items: &[Value]) -> Value {
     json!({"model":"m","input":list})
 }
 
-/// What the provider ran by itself, each with a sentence of its own.
+/// The items of tools that the provider runs itself, each with different words in it.
 fn hosted() -> Vec<Value> {
     vec![
         json!({"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"words of a query","sources":[{"type":"url","url":"https://example.org"}]}}),

@@ -241,7 +241,7 @@ proptest! {
                 let fresh = repair(&History::with(messages.clone(), known.clone(), sent.clone()), policy);
                 prop_assert_eq!(format!("{:?}", now.view.items().collect::<Vec<_>>()), format!("{:?}", fresh.view.items().collect::<Vec<_>>()));
                 let mut findings = running.findings().to_vec();
-                // Right after a seal, what is new is what it sealed.
+                // Right after a seal, the new findings are the ones that it sealed.
                 if *cut {
                     prop_assert!(findings.ends_with(&now.findings));
                 } else {
@@ -383,7 +383,7 @@ fn conserves(body: &Body, out: &str, to: Dialect, policy: OnBroken) -> Result<()
     if results != expected {
         return Err(format!("results {expected:?}, sent {results:?}"));
     }
-    // A call and a later result that share an id nobody else uses stay a pair.
+    // A call and a later result stay a pair if no other call or result has their id.
     let mut uses: HashMap<&str, usize> = HashMap::new();
     body.truth.call_ids.iter().for_each(|id| *uses.entry(id).or_default() += 1);
     let place = |wanted: &str| found.iter().find(|token| token.token == wanted);

@@ -133,7 +133,7 @@ fn another_spelling_is_put_right_and_the_image_stays() {
     }
 }
 
-/// What was imported before media were judged says that it may be sent again as it is.
+/// A message imported by a version that did not judge media is marked as one that may be sent again unchanged.
 #[test]
 fn a_stored_message_with_a_damaged_image_is_judged_again() {
     let body = shown(&json!({"type":"image","source":{"type":"base64","media_type":"image/png","data":PNG}}));

@@ -57,7 +57,7 @@ fn a_place_leads_to_the_text() {
     assert!(files > 50 && placed > 300, "{files} files, {placed} places");
 }
 
-/// Each of these is read by a reader that makes messages of its own.
+/// The reader of each of these formats builds its messages itself.
 #[test]
 fn texts_of_an_item_have_places() {
     let words = "QUESTION about the flight here";

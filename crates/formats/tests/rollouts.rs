@@ -381,7 +381,7 @@ fn items_of_hosted_tools_stay_in_a_rollout() {
     let mut lines = line("session_meta", r#"{"id":"a","cwd":"/w","model_provider":"openai"}"#);
     lines += &said("user", "go");
     lines += &items.map(|payload| item(reasoning) + &item(payload)).concat().replacen(
-        // An output follows its call, not a thought of its own.
+        // An output directly follows its call, without a thought between them.
         &format!("{}{}", item(reasoning), item(items[2])),
         &item(items[2]),
         1,

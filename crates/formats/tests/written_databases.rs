@@ -47,7 +47,7 @@ fn read(body: &str) -> Session {
     sessions::read(&input, None).unwrap().remove(0)
 }
 
-/// A short conversation with an id of its own.
+/// Another short conversation, with a different id.
 fn other(said: &str) -> Session {
     let body = format!(
         r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"hello"}},{{"role":"assistant","content":"{said}"}}]}}"#

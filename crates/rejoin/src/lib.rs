@@ -68,7 +68,7 @@
 //!     .build();
 //! let turned = agent.ask("What is my name, and what is 6 * 7?").await?;
 //! assert!(turned.response.contains("Alice") && turned.response.contains("42"));
-//! assert_eq!(turned.messages.len(), 4); // What is new: the question, a call, its result, the answer.
+//! assert_eq!(turned.messages.len(), 4); // The new ones: the question, a call, its result, the answer.
 //! # Ok(())
 //! # }
 //! # #[cfg(feature = "agent")]

@@ -66,7 +66,7 @@ fn an_index_is_never_needed() {
             fill(&*store, 5, 12);
             same(&*store, "after more was appended");
             store.rebuild().unwrap();
-            same(&*store, "made anew");
+            same(&*store, "after it was rebuilt");
         }
         assert!(index.is_file(), "{}", index.display());
         let sound = fs::read(&index).unwrap();

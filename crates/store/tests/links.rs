@@ -310,8 +310,8 @@ fn no_link_in_a_store_is_followed() {
     }
 }
 
-/// Names of files that are always created anew or never required. An obstacle there may be removed without an error, and the target
-/// of a link stays.
+/// Names of files that are always created from scratch or never required. An obstacle there may be removed without an error, and
+/// the target of a link stays.
 fn is_replaced(name: &str) -> bool {
     [".erasing", ".writable-", ".rejoin-", ".backup", ".part", ".making", ".mending", ".draft", "index"]
         .iter()

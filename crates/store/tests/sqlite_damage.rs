@@ -177,7 +177,7 @@ fn a_flipped_bit_is_found_wherever_it_changes_what_is_read() {
         drop(store);
         assert_eq!(fs::read(&flipped).unwrap(), bytes, "reading changes nothing");
     }
-    assert_eq!(silent, [], "flips that nobody notices");
+    assert_eq!(silent, [], "flips that went unnoticed");
     assert_eq!(unread, 0, "files that do not open");
     assert!(least >= total / 2, "of {total} entries {least} were read");
 }
@@ -253,7 +253,7 @@ fn the_log_of_an_emptied_file_is_read() {
         let found = try_open(&emptied, access).unwrap();
         let lines: Vec<String> = said.iter().map(Entry::to_line).collect();
         assert_eq!(read_all(&*found, &[id(1)]).into_values().next(), Some(lines), "{access:?}");
-        assert!(!problems(&*found).is_empty(), "{access:?}: nobody calls it sound");
+        assert!(!problems(&*found).is_empty(), "{access:?}: the damage is not reported");
     }
 }
 
@@ -287,7 +287,11 @@ fn a_lost_page_costs_what_is_on_it() {
         let (before, found) = read(Access::Read);
         assert_eq!(fs::read(&struck).unwrap(), bytes, "page {page}: reading changes nothing");
         if before < total {
-            assert!(!found.is_empty(), "page {page}: {} are missing, and nobody says so", total - before);
+            assert!(
+                !found.is_empty(),
+                "page {page}: {} are missing, and no problem is reported",
+                total - before
+            );
         }
         *lost.entry(total - before).or_insert(0) += 1;
         {
@@ -299,7 +303,9 @@ fn a_lost_page_costs_what_is_on_it() {
         let (after, _) = read(Access::Write);
         assert!(after >= before, "page {page}: {before} could be read, and after an append {after}");
     }
-    println!("of {total} entries, so many were lost with so many of the {pages} pages: {lost:?}");
+    println!(
+        "{total} entries on {pages} pages; by the number of entries lost with a page, the number of such pages: {lost:?}"
+    );
     assert!(lost.keys().all(|count| *count <= total / 3), "{lost:?}");
 }
 

@@ -439,7 +439,7 @@ fn plain_block(block: &Block) -> Block {
 }
 
 impl ExchangeRef<'_> {
-    /// The call as it is sent: with its final id, and an object as arguments.
+    /// The call in the form in which it is sent: with its final id, and an object as arguments.
     pub fn sound_call(self) -> ToolCall {
         let (id, call) = (self.id().clone(), self.call);
         match self.arguments() {

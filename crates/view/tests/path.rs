@@ -310,7 +310,7 @@ fn a_state_goes_on_from_its_text() {
     let mut writer = Writer::new();
     assert_eq!(follow(&writer.entries).last_word(), None);
     writer.message(Message::system("be kind"));
-    assert_eq!(follow(&writer.entries).last_word(), None, "instructions are nobody's word");
+    assert_eq!(follow(&writer.entries).last_word(), None, "instructions are not the last word of anyone");
     writer.message(Message::user("go"));
     assert_eq!(follow(&writer.entries).last_word(), Some(LastWord::Other));
     let odd = ["a", "\"b\"", "c\nd e", "a"];

@@ -89,17 +89,17 @@ impl Model {
         for entry in entries {
             let said = (entry.envelope().seq, entry.id(), entry.hash());
             if !self.tried.contains(&said) {
-                return Err(format!("nobody wrote {said:?}"));
+                return Err(format!("this entry was never written: {said:?}"));
             }
             let gone = entry.content().is_none();
             if self.begun_erased.contains(&entry.id()) {
                 continue;
             }
             if gone && !self.erasing.contains(&entry.id()) {
-                return Err(format!("the content of {} is gone, and nobody erased it", entry.id()));
+                return Err(format!("the content of {} is gone, but it was not erased", entry.id()));
             }
             if !gone && self.erased.contains(&entry.id()) {
-                return Err(format!("{} was erased, and its content is there", entry.id()));
+                return Err(format!("{} was erased, but its content still exists", entry.id()));
             }
         }
         // An entry without content has a note about its erasure.

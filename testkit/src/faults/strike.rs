@@ -74,7 +74,7 @@ pub fn strike(
 /// If there is no such file.
 pub fn strike_in(dice: &mut Dice, name: &Path, files: &mut Files, older: &Files, grain: Grain) -> String {
     let Grain { head, page } = grain;
-    let bytes = files.get_mut(name).expect("BUG: a file of that name is there");
+    let bytes = files.get_mut(name).expect("BUG: there is a file of that name");
     let size = bytes.len();
     let pages = (size.saturating_sub(head) / page).max(1) as u64;
     let some_page = |dice: &mut Dice| head + dice.below(pages) as usize * page;

@@ -314,7 +314,7 @@ impl Ledger {
         match store.ids("", usize::MAX) {
             Ok(ids) => {
                 let strangers = ids.iter().filter(|id| !self.conversations.contains_key(id));
-                wrong.extend(strangers.map(|id| format!("nobody made it: {id}")));
+                wrong.extend(strangers.map(|id| format!("this conversation was never created: {id}")));
             }
             Err(why) => wrong.push(format!("cannot be read: its ids: {why}")),
         }

@@ -143,7 +143,7 @@ pub enum HistoryCommand {
     },
     /// Fork a conversation, at its end or at a message
     ///
-    /// The fork becomes the active conversation of this folder and its id is printed. The original stays as it is.
+    /// The fork becomes the active conversation of this folder and its id is printed. The original is not changed.
     #[command(after_long_help = FORK_EXAMPLES)]
     Fork(ForkArguments),
     /// Erase the content of messages for good

@@ -245,7 +245,7 @@ impl ForPeople<'_> {
     }
 
     fn suggest_next_step(&self) -> String {
-        // A packed file that is cut off lacks more than a last write that nobody was told is saved.
+        // A packed file that is cut off has lost more than a last write that was never acknowledged.
         let is_damage = |found: &Finding| {
             found.rule == Rule::DamagedEntry || (found.rule == Rule::TornTail && found.is_problem())
         };

@@ -50,7 +50,7 @@ fn show() -> Result<u8, Failure> {
     let _ = child.wait();
     output::data(&paint(&format!("   killed (SIGKILL) after {done} of 3 tools"), output::WARNING))?;
 
-    say("2. What is left. Sent as it is, a provider would refuse it, and go on refusing it:");
+    say("2. What is left. A provider would refuse it, however often it is sent:");
     stage.show(&["list"])?;
     stage.show(&["check", "@", "--for", "anthropic"])?;
 

@@ -190,7 +190,7 @@ impl Markdown {
         }
     }
 
-    /// Draws the open block as it is now.
+    /// Draws the open block in its current state.
     fn draw(&mut self) {
         if self.open.trim().is_empty() {
             return;
@@ -262,7 +262,7 @@ impl Markdown {
         }
     }
 
-    /// Leaves the drawn part as it is, and continues with the rest of the open block after it.
+    /// Keeps what is already drawn on the screen, and continues with the rest of the open block after it.
     fn continue_at(&mut self, at: usize) {
         self.list_after_open();
         let last = self.drawn.pop().unwrap_or_default();

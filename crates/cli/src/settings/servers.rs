@@ -215,7 +215,7 @@ mod tests {
         };
         add_server(&path, &files).unwrap();
         add_server(&path, &far).unwrap();
-        assert!(add_server(&path, &far).is_err(), "it is there");
+        assert!(add_server(&path, &far).is_err(), "the server exists already");
         assert_eq!(servers(&path).unwrap(), [files, far]);
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("# mine\nmodel = \"a\"\n\n[mcp.files]\ncommand = \"node\"\n"), "{text}");

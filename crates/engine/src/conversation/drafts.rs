@@ -1,4 +1,4 @@
-//! How a conversation handles drafts of answers: begins one, takes in one that a killed process left, and removes one that is
+//! Handles the drafts of answers of a conversation: begins one, appends one that a killed process left, and removes one that is
 //! recorded.
 
 #[cfg(feature = "agent")]

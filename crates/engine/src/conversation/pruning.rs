@@ -58,7 +58,7 @@ pub struct PruneReport {
 /// The heading of the list of earlier messages.
 pub(crate) const HEADING: &str = "Summary of earlier conversation:\n\n";
 
-/// The fewest tokens that the list may always take. An empty list would hide that anything was said.
+/// The tokens that the list may always take, even without room for them: an empty list would hide that anything was said.
 const SHORTEST_LIST: u64 = 64;
 
 impl Conversation {
@@ -252,7 +252,7 @@ impl Conversation {
         }
     }
 
-    /// A message, together with the messages that hold its results, or the call that it answers.
+    /// The entry of a message, with the entries of all messages that hold results of its calls or the calls that it answers.
     fn belonging_to(&self, entry: EntryId) -> Vec<EntryId> {
         let path = self.tree().path().0;
         let messages: Vec<(EntryId, Message)> = path

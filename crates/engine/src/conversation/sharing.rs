@@ -1,5 +1,5 @@
-//! One conversation in several processes: the lock is released between turns, and other processes' entries are read before the next
-//! turn.
+//! Lets several processes continue one conversation: the lock is released between turns, and the entries of other processes are
+//! read before the next turn.
 
 use std::sync::Arc;
 

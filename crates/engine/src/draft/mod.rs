@@ -93,7 +93,7 @@ impl LeftDraft {
         Some(draft)
     }
 
-    /// Takes in one piece, or the part of it that was written.
+    /// Adds one piece, or the part of it that was written.
     fn add(&mut self, line: &str) {
         if line.ends_with('\n') {
             self.piece(line);
@@ -117,7 +117,7 @@ impl LeftDraft {
         true
     }
 
-    /// The message, as far as it was shown; `None` if no text was shown.
+    /// The part of the message that was shown; `None` if no text was shown.
     fn shown(&self) -> Option<Message> {
         cut_message(self.origin.clone(), &self.reasoning, &self.text)
     }

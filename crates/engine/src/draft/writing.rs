@@ -1,4 +1,4 @@
-//! Writes the draft of an answer: each piece before it is shown.
+//! Writes the draft of an answer. Each piece is written before it is shown.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{interrupted, thought};
 pub(crate) struct AnswerDraft {
     store: Arc<dyn Store>,
     conversation: ConversationId,
-    /// Id, time and salt of the message that the answer becomes.
+    /// The id, time and salt of the message that the answer will become.
     pub(crate) stamp: Stamp,
     /// The first two lines of the file; empty once they are written.
     beginning: String,

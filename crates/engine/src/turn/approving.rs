@@ -34,7 +34,7 @@ pub(super) struct Permission {
     pub(super) note: Option<String>,
 }
 
-/// What the rules and the mode say about a call.
+/// The decision of the rules and the mode about a call.
 enum Ruling {
     Allowed { by: &'static str, rule: Option<String> },
     Denied { by: &'static str, rule: Option<String>, why: String },
@@ -75,7 +75,7 @@ impl Worker {
         }
     }
 
-    /// What the rules and the mode say about a call.
+    /// Applies the rules and the mode to a call.
     fn ruling(&self, call: &ToolCall, planned: &PlannedChange) -> Ruling {
         let approvals = &self.settings.approvals;
         let subject = planned.subject.for_rules(&call.name);
@@ -232,7 +232,7 @@ async fn edited(
 ) -> Result<(String, String), ToolOutput> {
     if let Some(file) = &mut planned.file {
         file.change.after = text.as_bytes().to_vec();
-        // The model's confidence was in its own content, which is in the proposal, not in this one.
+        // The model's confidence was about the content that it proposed, not about the person's.
         file.confidence = None;
         let arguments = Object::new().text("path", &file.change.path).text("content", text).finish();
         let note = "[a person edited the new content before it was written: read the file before you change it again]";

@@ -27,7 +27,8 @@ const HALF: &str = "[not run: the answer ended before the arguments of this call
 const NO_OBJECT: &str =
     "[the arguments are not a JSON object: the tool was not run; call it again with an object]";
 
-/// How long a call that changes something may take to return its result so far, once the turn is stopped or its time is up.
+/// How long a call that changes something may still take to return its result so far, after the turn was stopped or the call's
+/// time was up.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A reading call in progress.

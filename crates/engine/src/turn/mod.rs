@@ -497,7 +497,7 @@ impl Worker {
         self.conversation.findings().iter().filter(|finding| finding.is_problem()).cloned().collect()
     }
 
-    /// Every finding because of which the conversation cannot be sent unrepaired.
+    /// The findings that must be repaired before the conversation can be sent.
     pub fn problems(&mut self) -> Vec<Finding> {
         self.composer.read(&self.conversation);
         let pairing = self.composer.all_findings().into_iter().filter(Finding::is_problem);
@@ -655,7 +655,7 @@ impl Worker {
                             self.turn_entry(running, TurnState::Interrupted, None);
                             return Ok(Ending::Limit(limit));
                         }
-                        // The loop ends at its beginning.
+                        // The check at the top of the loop ends the turn.
                         _ if running.stop.is_stopped() => continue,
                         _ => return Err(self.take_back_too_long(running, error)),
                     }
@@ -664,7 +664,7 @@ impl Worker {
             };
             match asked {
                 Answer::Stopped => return Ok(Ending::Interrupted),
-                // If the turn is stopped meanwhile, the loop ends at its beginning.
+                // If the turn is stopped meanwhile, the check at the top of the loop ends it.
                 Answer::Calls { entry, message, cut } => self.run_calls(running, entry, &message, cut).await,
                 Answer::Paused => {}
                 // The end of the turn was stored together with the answer.

@@ -31,7 +31,8 @@ impl Worker {
         Ok(output(numbered, wanted, self.page()))
     }
 
-    /// The most bytes of one message in an output: a page must be sent whole, and takes about a quarter of the window.
+    /// The most bytes of one message in an output. A page must be sent whole, so it may have at most as many bytes as the window
+    /// has tokens, which is about a quarter of the window.
     fn page(&self) -> usize {
         let window = self.fitting_window().and_then(|window| usize::try_from(window).ok());
         page(self.settings.limits.tool.shown).min(window.unwrap_or(usize::MAX)).max(SHORTEST_PAGE)
@@ -41,7 +42,7 @@ impl Worker {
 /// The fewest bytes in a page.
 const SHORTEST_PAGE: usize = 1024;
 
-/// The bytes around a page in an output.
+/// The most bytes that an output has in addition to a page.
 const AROUND_PAGE: usize = 256;
 
 fn page(shown: usize) -> usize {

@@ -134,8 +134,8 @@ impl Worker {
         }
     }
 
-    /// Takes a message back that is too large to send and would block everything after it: it stays on a branch, and the
-    /// conversation continues from the entry before it.
+    /// Takes back a message that is too large to send, because it would block everything after it. It stays in the record, on a
+    /// branch, and the conversation continues from the entry before it.
     fn take_back(&mut self, running: &mut TurnInProgress<'_>, error: &ProviderError) -> bool {
         let too_large = matches!(error, ProviderError::TooLarge(_)) && running.requests == 0;
         let Some(before) = running.before.take().filter(|_| too_large) else { return false };
@@ -143,8 +143,9 @@ impl Worker {
         true
     }
 
-    /// Takes the turn's message back after its request was refused as too long, if the model has not answered anything yet and the
-    /// request is much shorter without it. Otherwise every later request would be refused, too. Earlier messages without an answer are taken back with it if they alone do not fit.
+    /// Takes the turn's message back after its request was refused as too long, because otherwise every later request would be
+    /// refused, too. Does so only if the model has not answered anything yet and the request is much shorter without the message.
+    /// Earlier messages without an answer are taken back with it if they alone do not fit.
     pub(super) fn take_back_too_long(
         &mut self,
         running: &mut TurnInProgress<'_>,

@@ -83,8 +83,7 @@ const USELESS: u32 = 2;
 /// How many times one request is made smaller after a refusal before rejoin gives up.
 const TRIES: u32 = 4;
 
-/// How much less of the newest messages a compaction keeps unchanged if keeping all of them does not make enough room: the divisors
-/// to try, in order.
+/// The divisors of the tokens that a compaction keeps, tried in order until the compaction makes enough room.
 const SHARES: [u64; 4] = [1, 2, 4, 8];
 
 /// The fraction of a refused request that may be in the window: the provider's window is smaller than the request.
@@ -194,7 +193,7 @@ pub enum Compaction {
     Failed(String),
 }
 
-/// After how many new messages of people another attempt is worthwhile.
+/// The number of new messages by people after which another attempt is worthwhile.
 const ENOUGH_NEW: usize = 10;
 
 /// How many unused summaries earlier processes paid for since the last compaction; 0 again once the conversation has grown enough.
@@ -604,9 +603,9 @@ impl Worker {
                      summary can make room"
                 )));
             }
-            // By the provider's counts it cannot fit, by our own it can. Only a refusal shows who is right.
+            // It cannot fit by the provider's counts, but it can by our own. Only a refusal shows which count is right.
             Some(most) if corrected > most && !goal.is_refused => return Err(Compaction::TooShort),
-            // It does not fit now, and it can.
+            // The request does not fit now, and the compaction can make it fit.
             Some(most) if self.fit.corrected(plan.tokens_before + context) > most && corrected <= most => {
                 return Ok(plan);
             }
@@ -719,13 +718,14 @@ impl Worker {
         let provider = self.summarising();
         let longest = self.summary_length(wish.window);
         let planned = self.longest_summary(wish.window);
-        // The request for the summary must fit into the window of the model that writes it. A correction for one model's counts does not apply to another model.
+        // The request for the summary must fit into the window of the model that writes it. A correction for one model's counts
+        // does not apply to another model.
         let window =
             self.summariser_window().or_else(|| wish.window.map(|window| self.fit.uncorrected(window)));
         // The request begins with everything that the model has already seen, so the provider has most of it in its cache.
         let end = self.finished_until().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
-        // The size of far too long a conversation is only estimated, but each piece of it must fit.
+        // The size of a conversation that is far too long is only estimated, but each piece of it must fit.
         let exact = TokenCounter::for_model(&provider.endpoint().model);
         let request = SummaryRequest {
             provider: &*provider,
@@ -831,8 +831,8 @@ impl Worker {
 
     fn prune_if_due(&mut self, running: &mut TurnInProgress<'_>, window: u64) {
         let mut policy = self.prune_policy(window);
-        // After every change the provider must read everything behind it again, so without a budget in the settings nothing is
-        // pruned while there is room.
+        // Each change makes the provider read everything after it again. So while there is room, nothing is pruned unless the
+        // settings ask for it.
         let is_full = self.next_request_tokens() as f64 > Self::room(window) as f64 * FULL;
         let is_explicit = self.settings.window.prune.token_budget.is_some() || policy.batch.is_some();
         policy.token_budget = policy.token_budget.filter(|_| is_full || is_explicit);

@@ -93,7 +93,7 @@ pub fn last_counted(entries: &[Entry], unrecorded: Option<TokenUsage>) -> Option
                     return counted.map(|usage| (usage, entry.id()));
                 }
             }
-            // Only results that no answered request had are shortened.
+            // This entry only shortens results. Those were in no answered request, so the count still holds.
             Kind::Prune => match Content::of(entry) {
                 Content::Prune(prune) if prune.results.is_empty() => {}
                 _ => return None,
@@ -140,7 +140,7 @@ impl Worker {
         budget.crossed_by(&next, self.price()).map(Ending::Limit)
     }
 
-    /// The limits for a task that this turn delegates: the rest of its own.
+    /// The limits for a task that this turn delegates: what is left of its own limits.
     pub(super) fn limits_left(&self, running: &TurnInProgress<'_>) -> Limits {
         let limits = self.settings.limits.clone();
         let Budget { spent_tokens, spent, .. } = self.budget(running);

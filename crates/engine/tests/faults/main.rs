@@ -366,7 +366,7 @@ fn a_full_disk_ends_nothing() {
             }
         }
         println!("{kind}: {cases} cases, a warning in {warned}");
-        assert!(warned * 4 > cases, "{kind}: mostly, nobody noticed");
+        assert!(warned * 4 > cases, "{kind}: most failed writes caused no warning");
     }
 }
 

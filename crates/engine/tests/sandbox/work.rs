@@ -256,7 +256,10 @@ fn a_partner_may_tidy_up(walls: Walls) -> Result<(), String> {
         }
         let before = std::time::Instant::now();
         drop(partners);
-        assert!(before.elapsed() < std::time::Duration::from_millis(150), "nobody waits for them");
+        assert!(
+            before.elapsed() < std::time::Duration::from_millis(150),
+            "dropping them does not wait until they end"
+        );
     });
     for (file, said) in [("ended1", "tidied\n"), ("ended2", "asked\n")] {
         let path = scene.workspace().join(file);

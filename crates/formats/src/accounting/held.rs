@@ -1,6 +1,6 @@
-//! What the blocks of a message hold: the stretches of the native item that they cover, and their texts.
+//! Finds what the blocks of a message hold: the stretches of the native item that they cover, and their texts.
 //!
-//! An opaque block holds its whole item, unless that contains a message: a message inside another one is not read.
+//! An opaque block holds all of its JSON, unless that contains a message: a message inside another one is not read.
 
 use std::borrow::Cow;
 
@@ -85,21 +85,23 @@ pub(super) fn stretches(message: &Message, native: &Native) -> Vec<(usize, usize
     found
 }
 
-/// The stretch of a value in an item, if both are slices of one text.
+/// The stretch of an item that a value covers, if both are slices of the same text.
 fn stretch_of(inner: &Raw, outer: &Raw) -> Option<(usize, usize)> {
     let (inner, outer) = (inner.as_str(), outer.as_str());
     let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
     (start + inner.len() <= outer.len()).then_some((start, start + inner.len()))
 }
 
-/// The texts of a message that are not a stretch of its item because the reader composed or wrapped them.
+/// The texts of a message that are not a stretch of its item, because the reader composed or wrapped them; also the parts that
+/// they may have been made from.
 pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     let mut texts = HashSet::new();
     pieces(message, |piece| match piece {
         Piece::Text(text) | Piece::Name(text) if text.span().is_some() => {}
         Piece::Text(text) | Piece::Name(text) => {
             texts.insert(Cow::Borrowed(text.as_str()));
-            // Reasoning in several parts is one text; input that is not JSON is wrapped in an object.
+            // The reader may have joined several parts of reasoning into one text, or wrapped input that is not JSON in an
+            // object.
             texts.extend(text.split("\n\n").map(Cow::Borrowed));
             if text.starts_with('{') {
                 add_strings(text, &mut texts);
@@ -110,7 +112,7 @@ pub(super) fn composed(message: &Message) -> HashSet<Cow<'_, str>> {
     texts
 }
 
-/// Whether a text that the message holds outside its item is exactly this one. It needs no set of all texts.
+/// Whether the message holds exactly this text outside its item. This check is cheap, because it collects no set of all texts.
 pub(super) fn is_whole_text(message: &Message, left: &UnheldString<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {
@@ -120,7 +122,7 @@ pub(super) fn is_whole_text(message: &Message, left: &UnheldString<'_>) -> bool 
     found
 }
 
-/// Whether a text of the message is exactly this one.
+/// Whether the message holds exactly this text.
 pub(super) fn is_text_of(message: &Message, left: &UnheldString<'_>) -> bool {
     let mut found = false;
     pieces(message, |piece| match piece {
@@ -145,7 +147,7 @@ pub(super) fn texts(message: &Message, mut visit: impl FnMut(&str)) {
     composed(message).iter().for_each(|text| visit(text));
 }
 
-/// Whether one of the texts is this one, or each of its paragraphs is.
+/// Whether the set contains this text, or each of its paragraphs.
 pub(super) fn holds(texts: &HashSet<Cow<'_, str>>, text: &str) -> bool {
     texts.contains(text) || (text.contains("\n\n") && text.split("\n\n").all(|part| texts.contains(part)))
 }

@@ -1,6 +1,6 @@
 //! The law *accounted for*: every string of at least four words in a source is in a block of a message, in a field that the
-//! reader knows and keeps beside the messages, or named by an `unread-text` finding. A shorter one counts if the name of its field says
-//! that it is said by someone, such as `text`, because there are more short ids, kinds and paths than short messages.
+//! reader knows and keeps beside the messages, or named by an `unread-text` finding. Most shorter strings are ids, kinds and
+//! paths, so a shorter string counts only if the name of its field, such as `text`, says that it is a part of a conversation.
 //!
 //! One pass checks every session that a reader returns, so a new reader needs no code for it. A message keeps the bytes of its
 //! source: `walk.rs` finds the strings in them, and `held.rs` finds those that the blocks hold. The other strings are reported,
@@ -31,7 +31,8 @@ use crate::{
     sessions::registry,
 };
 
-/// The number of strings, and of messages that may hold them, up to which each is compared with each.
+/// Up to this number of strings, and of messages that may hold them, each string is compared with each message. Beyond it, a set
+/// of all texts is faster.
 const FEW: usize = 8;
 
 /// The number of fields that a finding names.
@@ -79,7 +80,7 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
     Ok(sessions)
 }
 
-/// The findings about unread text of a session. Sessions from a store come without them.
+/// The findings about unread text of a session. A session that was read from a store does not have them yet.
 #[must_use]
 pub fn report(session: &Session) -> Vec<Finding> {
     unread(session).into_iter().map(UnreadStrings::into_finding).collect()
@@ -89,7 +90,7 @@ pub fn report(session: &Session) -> Vec<Finding> {
 struct UnreadStrings {
     at: Position,
     fields: Vec<String>,
-    /// How many characters of it are a reason to refuse the file.
+    /// The number of characters that count towards refusing the file.
     size: usize,
 }
 
@@ -111,8 +112,8 @@ fn unread(session: &Session) -> Vec<UnreadStrings> {
     let mut left: Vec<(Position, Vec<UnheldString<'_>>)> =
         parallel::filter_map(&session.messages, |index, message| {
             let mut left = left_of(message);
-            // Messages without an item share that of the message before them, such as a result that stands beside its call. If
-            // there are many, it is faster to look at all texts at once, below.
+            // A message without an item, such as a result beside its call, shares the item of the message before it. If many
+            // messages share an item, the set of all texts below is faster.
             let sharing = || session.messages[index + 1..].iter().take_while(|next| next.native.is_none());
             if left.len() <= FEW && sharing().nth(FEW).is_none() {
                 left.retain(|left| !sharing().any(|next| held::is_text_of(next, left)));
@@ -189,7 +190,7 @@ struct UnheldString<'r> {
     path: String,
     /// Its literal, with the quotes.
     literal: &'r str,
-    /// Whether it is too short to be a reason to refuse the file.
+    /// Whether it is so short that it does not count towards refusing the file.
     is_minor: bool,
     text: OnceCell<Cow<'r, str>>,
 }
@@ -199,8 +200,8 @@ impl UnheldString<'_> {
         self.text.get_or_init(|| literal::decode(self.literal).0)
     }
 
-    /// Whether it is a text. An undecoded literal is compared byte by byte, so other escapes of the same text do not match; the sets
-    /// of texts find those.
+    /// Whether it equals a text. An undecoded literal is compared byte by byte, so the same text with other escapes does not
+    /// match; the sets of texts find it later.
     fn is(&self, text: &Text) -> bool {
         match text.literal() {
             Some(body) => self.literal.get(1..self.literal.len().saturating_sub(1)) == Some(body),
@@ -209,12 +210,13 @@ impl UnheldString<'_> {
     }
 }
 
-/// The fields whose strings count however short they are.
+/// The fields whose strings count even if they have fewer than four words.
 #[derive(Clone, Copy, PartialEq)]
 enum ShortTexts {
-    /// Those whose name says that they hold what someone said.
+    /// Fields whose name says that they hold a part of the conversation.
     Spoken,
-    /// In a message without content: all except bookkeeping, for a single word in another field may be the content.
+    /// All fields except bookkeeping. This is for messages without content, because a single word in any field may be the
+    /// content.
     AnyButBookkeeping,
 }
 
@@ -230,12 +232,12 @@ impl ShortTexts {
 /// The strings of a message's native item that none of its blocks holds and that are not bookkeeping.
 fn left_of(message: &Message) -> Vec<UnheldString<'_>> {
     let Some(native) = &message.native else { return Vec::new() };
-    // Most messages have no strings to ask about.
+    // Look up the known fields only when needed: most messages have no unread strings.
     let known = || {
         let reading = registry::named(&native.format).and_then(|format| format.read.as_ref());
         reading.map_or(&[][..], |reading| reading.known)
     };
-    // A plain text is a single string, and need not be written as JSON if its field is known.
+    // An item that is a plain text is a single string. If its field is known, the text need not even be converted to JSON.
     let is_known = |field| known().iter().any(|known| known.covers(&[Cow::Borrowed(field)], ""));
     if native.raw.plain_field().is_some_and(is_known) || native.raw.as_str().is_empty() {
         return Vec::new();
@@ -280,20 +282,20 @@ fn left_in<'r>(
     left
 }
 
-/// Fields of a message's native item whose words are not part of the conversation, or repeat it.
+/// Fields of a message's native item whose text is not part of the conversation, or repeats a part of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// The fields, separated by spaces. Each is a path of keys from the item's root, separated by dots; it includes everything
-    /// below it. If empty, an item is a single text.
+    /// The fields, separated by spaces. Each is a path of keys from the item's root, separated by dots, and includes everything
+    /// below it. If empty, the whole item is known, which is then a plain text.
     fields: &'static str,
     /// A key that an item must have for these fields to be known.
     beside: Option<&'static str>,
-    /// What a string begins with that only names a text which the reader takes from elsewhere. There are no fields then.
+    /// The beginning of strings that only name a text which the reader takes from elsewhere. If it is set, there are no fields.
     refers: Option<&'static str>,
 }
 
 impl Known {
-    /// The items are plain texts, all of which the reader takes, without marks such as headings.
+    /// Items that are plain texts. The reader takes all of each text except marks such as headings.
     pub(crate) const PLAIN_TEXT: Self = Self::fields("");
 
     /// Fields of every item.
@@ -308,13 +310,14 @@ impl Known {
         Self { beside: Some(beside), ..Self::fields(fields) }
     }
 
-    /// Strings in any field that begin like this and name a text which the reader takes from elsewhere.
+    /// Strings, in any field, that begin with `beginning` and name a text which the reader takes from elsewhere.
     #[must_use]
     pub(crate) const fn references(beginning: &'static str) -> Self {
         Self { refers: Some(beginning), ..Self::fields("") }
     }
 
-    /// Whether a string literal names a text that the reader takes from elsewhere: it is one word, so no other text is in it.
+    /// Whether a string literal only names a text that the reader takes from elsewhere. It must be a single word, so that it
+    /// cannot contain other text.
     fn is_reference(&self, literal: &str) -> bool {
         let body = literal.trim_matches('"');
         let is_name = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -334,8 +337,8 @@ impl Known {
     }
 }
 
-/// Whether the name of a field says that it holds what someone said, or what a tool gave out. It is asked for every short string of a
-/// file, so most names are told apart by their length.
+/// Whether the name of a field says that it holds a message or the output of a tool. This runs for every short string of a file,
+/// so the length alone rules out most names.
 fn is_spoken(key: &str) -> bool {
     const NAMES: &[&str] = &[
         "content",
@@ -418,7 +421,7 @@ fn is_hollow(session: &Session) -> bool {
         let doc = message.native.as_ref().and_then(|native| Doc::parse(native.raw.as_str()).ok());
         doc.as_ref().and_then(Doc::root).map_or(0, |root| root.fields().count())
     };
-    // Its item is parsed only if it has no content, which is rare.
+    // The item is parsed only if the message has no content, which is rare.
     let hollow =
         |message: &Message| message.blocks.is_empty() && message.form == Form::Absent && fields(message) > 1;
     !session.messages.is_empty() && session.messages.iter().all(|message| hollow(message))

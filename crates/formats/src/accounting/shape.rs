@@ -1,8 +1,9 @@
 //! The shape of a file with all values removed: which fields there are, of which types, and how often.
 //!
-//! It is for reports about files that rejoin cannot read. Only names of fields are shown, and only those that a program chose: a name
-//! that may come from a person, such as a path or a sentence, becomes `*`. So do all names of an object that may be a table with the
-//! user's own names, `{"alice":1,"bob":2}`: its values are of one type, and few of its names are made of the words that programs use.
+//! It is for reports about files that rejoin cannot read. It shows only names of fields, and only names that a program chose: a
+//! name that may come from a person, such as a path or a sentence, becomes `*`. If an object may be a table with the user's own
+//! names, such as `{"alice":1,"bob":2}`, all its names become `*`. In such a table, all values are of one type, and few names are
+//! made of the words that programs use.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,7 +14,7 @@ use rusqlite::types::ValueRef;
 #[cfg(feature = "sqlite")]
 use crate::sessions::Database;
 
-/// The most places that are listed. A file with more of them uses names as data.
+/// The most places that are listed. A file with more places uses data as names.
 const PLACES: usize = 400;
 
 /// The most fields of one object that are listed by their names.
@@ -22,7 +23,7 @@ const FIELDS: usize = 60;
 /// The longest name of a field that a program chose.
 const LONGEST_NAME: usize = 40;
 
-/// How many rows of each table of a database are looked at.
+/// How many rows of each table of a database are examined.
 #[cfg(feature = "sqlite")]
 const ROWS: usize = 1_000;
 
@@ -38,12 +39,12 @@ pub struct FileShape {
     pub is_database: bool,
     /// The number of lines that are not blank, or of rows. One value over several lines counts as one line.
     pub lines: usize,
-    /// How many JSON objects or lists are in them.
+    /// The number of JSON objects or lists in them.
     pub values: usize,
     /// Each place in these values, such as `message.content[].text`, with the number of values of each type there. The first, without a
     /// name, is the value itself.
     pub places: BTreeMap<String, BTreeMap<&'static str, usize>>,
-    /// Whether there are more places than are listed.
+    /// Whether some places are not listed, because there are too many.
     pub has_more: bool,
 }
 
@@ -116,7 +117,7 @@ impl FileShape {
         true
     }
 
-    /// Adds the places of a value, without recursion: a file may be nested as deep as it likes.
+    /// Adds the places of a value. It does not recurse, because a file may be nested deeply enough to exhaust the stack.
     fn add(&mut self, root_place: String, root: Value<'_>) {
         let mut open = vec![(root_place, root, 0)];
         while let Some((place, value, depth)) = open.pop() {
@@ -138,7 +139,7 @@ impl FileShape {
         }
     }
 
-    /// The names of the fields directly below a place, such as `messages[].`, the most frequent first.
+    /// The names of the fields directly below a place, most frequent first. The place ends with a dot, such as `messages[].`.
     #[must_use]
     pub fn fields(&self, below: &str) -> Vec<&str> {
         let field = |place: &'_ String| {
@@ -209,7 +210,7 @@ impl fmt::Display for FileShape {
     }
 }
 
-/// Whether a place has a name in it that is not shown.
+/// Whether a place contains a hidden name, `*`.
 fn is_hidden(place: &str) -> bool {
     place.split(['.', ':', '[', ']']).any(|name| name == "*")
 }
@@ -229,8 +230,8 @@ fn type_of(value: Value<'_>) -> &'static str {
     }
 }
 
-/// Whether the names in an object are those of fields, rather than data: there are few, and the values are of several types or most
-/// names are made of known words.
+/// Whether the names in an object are names of fields, and not data. There are few of them, and either the values are of several
+/// types or most names are made of known words.
 fn is_record(object: Value<'_>) -> bool {
     let mut kinds = object.fields().map(|(_, value)| type_of(value)).filter(|kind| *kind != "null");
     let first = kinds.next();
@@ -243,7 +244,7 @@ fn is_record(object: Value<'_>) -> bool {
     object.fields().nth(FIELDS).is_none() && (is_mixed || are_known())
 }
 
-/// Whether a field's name looks like one that a program has: short, one word of letters, and neither an id nor a key.
+/// Whether a name looks as if a program chose it: short, one word of letters, and neither an id nor a key.
 fn is_chosen_by_a_program(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$' | '@');
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
@@ -252,10 +253,11 @@ fn is_chosen_by_a_program(name: &str) -> bool {
     is_name && (name.len() <= SHORT_NAME || is_made_of_known_words(name) || words(name).all(is_pronounceable))
 }
 
-/// The longest name that is not looked at more closely.
+/// The longest name that is accepted without a check of its words.
 const SHORT_NAME: usize = 12;
 
-/// Whether a word of a long name has vowels among its letters and is mostly of one case. Random letters often are not.
+/// Whether a word of a long name can be pronounced: it has no long run of consonants and is mostly in one case. Random letters
+/// often fail this test.
 fn is_pronounceable(word: &str) -> bool {
     let consonants = word.as_bytes().split(|byte| b"aeiouyAEIOUY".contains(byte));
     let count = |is: fn(&u8) -> bool| word.bytes().filter(is).count();
@@ -288,7 +290,7 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Words that the names of fields in sessions are made of, in the singular.
+/// The words that are common in names of fields in sessions, in the singular.
 const WORDS: &str = "action agent answer api app arg argument artifact assistant attachment author base body bot branch browser bytes \
     cache call chat checkpoint child chunk citation client code command comment commit completion config content context conversation \
     cost count created creator cursor cwd data date delta description dialogue diff directory document duration edit end entry env error \

@@ -1,6 +1,6 @@
 //! Finds the unread strings of an item in one pass over its bytes, without building a document.
 //!
-//! Stretches that were read are skipped, so a message whose text was understood costs little more than its punctuation.
+//! It skips the stretches that were read, so a message whose text was understood costs little more than its punctuation.
 
 use std::borrow::Cow;
 
@@ -108,7 +108,7 @@ pub(super) fn literal_has_words(string: &str) -> bool {
     // Without a space, an escape or a non-ASCII letter it is one word. Chunks without a branch inside are faster.
     let gap = |byte: &u8| *byte <= b' ' || *byte == b'\\' || !byte.is_ascii();
     let gaps = |stretch: &[u8]| stretch.iter().fold(false, |found, byte| found | gap(byte));
-    // No escape contains a space, so that the beginning up to one is decoded as it would be in the whole.
+    // No escape contains a space, so the beginning up to a space decodes to the same text as within the whole literal.
     let beginning = || {
         let end = bytes.get(..BEGINNING)?.iter().rposition(|byte| *byte == b' ')?;
         string.get(..=end)

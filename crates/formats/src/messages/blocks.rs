@@ -226,7 +226,7 @@ impl BlockReader<'_> {
     }
 
     /// A document in OpenAI's form: one of these fields gives its data, its address, or the id of a file. Also returns whether
-    /// the API accepts it as it is given.
+    /// the API accepts it unchanged.
     pub(crate) fn document(
         &self,
         file: Value<'_>,

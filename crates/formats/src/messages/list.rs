@@ -417,7 +417,7 @@ struct Builder<S: Shape> {
 }
 
 impl<S: Shape> Builder<S> {
-    /// A session of that name; the body around its messages stands in a text.
+    /// Begins a session of that name. `body` is the object around its messages, if there is one, and the text that holds it.
     fn new(name: &str, shape: S, body: Option<(Value<'_>, &Arc<str>)>) -> Self {
         let wire = shape.wire();
         let mut context =

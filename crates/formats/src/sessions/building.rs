@@ -195,7 +195,7 @@ fn find_places(message: &mut Message) {
     }
 }
 
-/// A message that is one item of its source. The item's exact text is kept, and no codec sends it as it is.
+/// A message that is one item of its source. The item's exact text is kept, but no codec sends that text.
 pub fn item(format: &'static str, role: Role, blocks: Vec<Block>, raw: impl Into<Raw>) -> Message {
     let native = Native::one(Text::new(format), raw.into(), false);
     Message { role, blocks, form: Form::Parts, native: Some(native) }
@@ -222,8 +222,8 @@ pub fn result(id: Option<&str>, name: Option<&str>, content: Vec<Block>, is_erro
     Block::result(ToolResult { call_id, name, content, form: Form::Parts, is_error })
 }
 
-/// A value as text: a string as it is, anything else as its JSON. It remembers its place in the document; the session that its message
-/// is added to makes a place in the message's item of it.
+/// A value as text: the content of a string, or the JSON of anything else. The text remembers its place in the document. When the
+/// message is added to a session, that becomes a place in the message's item.
 pub fn as_text(value: Value<'_>) -> Text {
     value.to_text(0).unwrap_or_else(|| value.to_raw_text(0))
 }
@@ -287,7 +287,7 @@ pub fn medium(url: &str, media_type: Option<&str>, name: Option<&str>) -> Block 
     Block::new(if image { BlockKind::Image(media) } else { BlockKind::Document(media) })
 }
 
-/// A block that has no counterpart elsewhere, kept as it is.
+/// A block that has no counterpart in other formats, kept verbatim.
 pub fn opaque(kind: &str, value: Value<'_>) -> Block {
     Block::opaque(kind, Raw::new(value.raw()), false)
 }

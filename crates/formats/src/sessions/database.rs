@@ -1,6 +1,6 @@
 //! A SQLite database that another program keeps its conversations in, as a source.
 //!
-//! The caller copies the database and its log to a place of its own first, so that a program that is writing is never locked out.
+//! The caller first copies the database and its log elsewhere, so that a program that is writing is never locked out.
 
 use std::{
     borrow::Cow,
@@ -268,12 +268,12 @@ pub(crate) fn sort<T, const N: usize>(rows: &mut [([Key; N], T)]) {
 /// A row as a JSON object.
 pub(crate) struct Item {
     pub(crate) text: Arc<str>,
-    /// Where the column is that was written into it as it is.
+    /// The place in `text` of the one column that was copied into it verbatim.
     value: Range<usize>,
 }
 
 impl Item {
-    /// Makes an item of an object that was written, with a column in it as it is.
+    /// Makes an item of the text of an object. `value` is the place of the column that was copied into it verbatim.
     pub(crate) fn new(text: &str, value: Range<usize>) -> Self {
         Self { text: Arc::from(text), value }
     }

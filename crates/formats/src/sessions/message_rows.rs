@@ -18,7 +18,7 @@ use crate::session::{ReadError, SourcePlace};
 /// Writes the columns of a row as one JSON object.
 pub(crate) struct RowObject<'t> {
     text: &'t mut String,
-    /// Where the column is that is written as it is.
+    /// The place in `text` of the column that [`RowObject::content`] copied into it verbatim.
     column: Range<usize>,
 }
 
@@ -56,7 +56,7 @@ impl<'t> RowObject<'t> {
         self
     }
 
-    /// Writes the column that holds the words of the message, as it is.
+    /// Copies the column that holds the words of the message verbatim.
     pub(crate) fn content(mut self, name: &str, value: Option<Cow<'_, str>>) -> Self {
         write::key(self.text, name);
         let start = self.text.len();

@@ -1,6 +1,6 @@
 //! `openai-agents`: the SQLite sessions of the OpenAI Agents SDK. Each row is one item of the Responses API.
 //!
-//! The same items as a JSON list are read as `openai-responses`: a dump has no mark of its own.
+//! The same items as a JSON list are read as `openai-responses`: nothing in such a dump tells that it comes from here.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! What an agent needs in a session to open it: one row per agent. Without it the agent stops before it sends a request, although the
-//! conversation can be read.
+//! What each agent needs in a session to open it, one row per agent. Without it the agent stops before it sends a request,
+//! although rejoin can read the conversation.
 //!
-//! Only what was seen with the real program is here, with its version; `docs/peers.md` says what was tried. A row is about the file
-//! as it is read, so a reader needs no code for it. What Codex needs of the fields of its first line, only its reader sees.
+//! The table holds only what was observed with the real program, with its version; `docs/peers.md` says what was tried. A row is
+//! about the file that is read, so readers need no code for it. Codex is the exception: only its reader sees the fields of the
+//! first line.
 
 #[cfg(feature = "sqlite")]
 use std::collections::HashSet;

@@ -2,7 +2,7 @@
 //!
 //! ploke keeps its conversations in memory, and nothing loads this file again. It holds less than was said: no ids, no times, no
 //! calls, and no sign where the reasoning of an answer ends. The other files of ploke are recognised and refused: proposed edits are
-//! no conversation, and a backup of its database is in an encoding of its own.
+//! no conversation, and a backup of its database has an encoding that only ploke reads.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ const PLACEHOLDERS: [&str; 2] = ["Pending...", "Calling tools..."];
 /// What the last note of the program begins with: it says that this file is being saved.
 const SAVING: &str = "Saving";
 
-const LOST: &str = "the file has no names, arguments or ids of calls, no times and no model; reasoning stands in the text of \
+const LOST: &str = "the file has no names, arguments or ids of calls, no times and no model; reasoning is mixed into the text of \
                     answers, and a line like `## [user]` inside a message begins another one";
 
 const PROPOSALS: &str = "these are edits that ploke proposed; what was said is in `.ploke_history.md`, which the command \

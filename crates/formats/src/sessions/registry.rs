@@ -110,8 +110,8 @@ pub struct Reading {
 
 /// How conversations are read from the files of a folder or an archive.
 pub struct FilesReading {
-    /// The folder that is a task or a storage of its own, if a path is that of a file which only such a folder has: the beginning
-    /// of the path, empty or with its `/`. The folder may still be another program's.
+    /// Takes the path of a file. If only a folder that is itself a task or a storage contains such a file, returns that folder:
+    /// the beginning of the path, empty or with its `/`. The folder may still belong to another program.
     pub root: fn(&str) -> Option<&str>,
     /// Whether a file of such a folder, named by its path from there, is one of the format's. Others may be sessions themselves.
     pub owns: fn(&str) -> bool,

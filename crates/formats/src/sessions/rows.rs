@@ -162,8 +162,8 @@ impl Rows {
         Database::of(name, connection)
     }
 
-    /// Saves a new database with these rows. It is written beside the place and moved there, so it is there whole or not at all.
-    /// Only its owner can read it.
+    /// Saves a new database with these rows. It is written to a temporary file and moved into place, so the path holds a complete
+    /// database or nothing. Only its owner can read it.
     ///
     /// # Errors
     /// If there is a file at `path`, or none can be written.

@@ -156,7 +156,7 @@ impl ListText {
         }
     }
 
-    /// Takes what is new in the fresh text for the hash.
+    /// Adds to the hash the part of the fresh text that is not in it yet.
     fn absorb(&mut self) {
         let new = &self.fresh[self.absorbed..];
         self.absorbed = self.fresh.len();

@@ -8,7 +8,7 @@ use crate::draft::Body;
 
 /// Encodes a view item by item. What is settled is written once and shared by every later body.
 pub trait Encode: Send + Sync {
-    /// Sets the first place that the repair pass changed, as far as it is known now.
+    /// Sets the first place that the repair pass is known to have changed so far.
     fn changed_from(&mut self, first: Option<FirstChange>);
     /// Takes the next item; `place` is its number in the view.
     fn item(&mut self, place: usize, item: ItemRef<'_>);

@@ -95,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// Sets the first place that the repair pass changed, as far as it is known now.
+    /// Sets the first place that the repair pass is known to have changed so far.
     pub fn changed_from(&mut self, first: Option<sound::FirstChange>) {
         self.first_change = first;
     }

@@ -205,7 +205,7 @@ fn a_spilled_output() {
     assert_eq!(aside, [(3, "all of it")]);
 }
 
-/// What a person said while the model was at work stands in an attachment, and the model saw it.
+/// The program stores a message that a person sends while the model is working in an attachment. The model saw it, so it is read.
 #[test]
 fn words_that_were_queued() {
     let queued = |uuid: &str, parent: &str, prompt: &str| {
@@ -233,14 +233,15 @@ fn words_that_were_queued() {
     assert_eq!(session.messages[3].form, Form::Text);
     let out = convert(&session, Dialect::Anthropic, None, OnBroken::Keep).unwrap();
     assert!(out.body.contains("and mind this") && out.body.contains("iVBORw0KGgo="));
-    // One without an id, which nobody can follow, written before the result: it comes after it.
+    // An attachment without an id, which no line can follow, written before the result: it is read after the result.
     let loose = "{\"type\":\"attachment\",\"sessionId\":\"S\",\"attachment\":{\"type\":\"queued_command\",\"prompt\":\"stop\"}}\n";
     let session = read(&[&lines[0][..], &lines[1], loose, &lines[2], &says("b", "r", "m2", "yes")].concat());
     assert_eq!(sketch(&session), ["u:go", "a:!c1", "u:?c1=one", "u:stop", "a:yes"]);
     assert_eq!(problems(&session), []);
 }
 
-/// What the program made of an attachment for the model is read if it stands in the user's name. Its own reminders are named.
+/// The text that the program made of an attachment for the model is read if it has the user's role. For the program's own
+/// reminders there is a finding.
 #[test]
 fn texts_that_were_made_of_attachments() {
     let attached = |uuid: &str, parent: &str, attachment: &str, made: &str, role: &str| {

@@ -211,7 +211,7 @@ fn sub_agents() {
     let session = read(&lines.concat());
     assert_eq!(sketch(&session), ["u:go", "a:!c1", "u:?c1=helped"]);
     assert_eq!(hidden(&session), ["u:you are a helper", "a:helped", "a:still there"]);
-    // A file of its own is a conversation of its own.
+    // In a separate file, they are a separate conversation.
     let own = read(&[&lines[2][..], &lines[3], &lines[5]].concat());
     assert_eq!(sketch(&own), ["u:you are a helper", "a:helped", "a:still there"]);
     assert_ne!(own.id, session.id);

@@ -1,4 +1,4 @@
-//! A draft that grows gives what a whole history gives, and costs what is new.
+//! A growing draft gives the same requests as the whole history at once, at the cost of only the new messages.
 
 use std::sync::Arc;
 
@@ -183,7 +183,8 @@ fn a_turn_costs_its_new_entries() {
                     let both = last.pieces().zip(body.pieces());
                     both.filter(|(old, new)| Arc::ptr_eq(old, new)).count()
                 });
-                // Beginning and end, what is new, and what has or had a mark are no pieces of the one before.
+                // Not shared with the request before: the beginning and the end, new messages, and messages with a cache mark now
+                // or then.
                 let own = body.pieces().count() - shared;
                 assert!(
                     shared + 9 >= 2 * number,

@@ -58,7 +58,7 @@ proptest! {
         };
         let list = |value: &Value| value[body_list(to)].clone();
         let (without, with) = (list(&body(&plain)), list(&body(&own)));
-        // Where nothing was said, and instructions are a message, nothing needs to stand in its place.
+        // A request of only instructions needs no placeholder message where instructions are themselves a message.
         if without.to_string().contains("[conversation resumed]") { return Ok(()) }
         match (&without, &with) {
             (Value::Array(without), Value::Array(with)) if to == Dialect::OpenAiChat => {

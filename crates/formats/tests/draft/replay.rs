@@ -68,7 +68,7 @@ impl Provider {
         Draft::new(self.dialect, self.context(), model, self.origin.clone())
     }
 
-    /// An answer that thinks, says something and calls tools; `number` makes its secret one of its own.
+    /// An answer that thinks, says something and calls tools; `number` makes its secret unique.
     fn answer(&self, number: usize, calls: usize) -> Message {
         let secret = secret(number);
         let tool = "read";
@@ -181,8 +181,8 @@ fn sent(repairer: &mut Repairer, draft: &mut Draft) -> (Value, Option<Text>) {
     (scan::parse(&text), drafted.prefix)
 }
 
-/// A turn: who answers, how often it calls tools before it is done, how many at once, whether it is cut off before the last
-/// results, and whether that provider is asked through a draft of its own from the beginning.
+/// A turn: the number of the provider, how often it calls tools before it is done, how many at once, whether the turn is cut off
+/// before the last results, and whether each request begins a new draft.
 type Turn = (usize, usize, usize, bool, bool);
 
 fn run(turns: &[Turn], policy: OnBroken) -> Result<usize, TestCaseError> {
@@ -439,7 +439,7 @@ fn what_stands_behind_a_change_in_its_own_message_is_left_out() {
     }
 }
 
-/// What someone wrote in the dialect itself goes out as it is, and is part of what an answer stands on.
+/// Messages written in the dialect itself are sent byte for byte, and the prefix that an answer is bound to covers those bytes.
 #[test]
 fn answers_stand_on_messages_as_they_were_written() {
     let bodies = [

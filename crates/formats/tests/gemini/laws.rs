@@ -68,7 +68,7 @@ fn parts(running: &Repairer, base: &Session) -> Vec<(String, String)> {
 proptest! {
     #![proptest_config(testkit::law_cases(1))]
 
-    /// Any body becomes one that the API takes, and stays as it is from then on.
+    /// Any body becomes one that the API accepts, and converting the result again does not change it.
     #[test]
     fn bodies_become_sound_and_stay_so(body in generator::body()) {
         let Some(session) = try_read(&body.json, "gemini") else { return Ok(()) };

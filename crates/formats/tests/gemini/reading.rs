@@ -164,7 +164,7 @@ fn results_without_ids_answer_by_name_and_place() {
     assert_eq!(got, r#"{"output":"2"} {"output":"1"}"#);
     assert_eq!(out["contents"][2]["parts"][1]["functionResponse"]["name"], "b");
     assert!(rules.contains(&"irregular-content"));
-    // A second result of one call is joined with the first; one for nobody becomes text.
+    // A second result of one call is joined with the first; one without a call becomes text.
     let (got, rules, _) = texts(json!([call("a")]), json!([response("a", "1"), response("a", "2")]));
     assert_eq!(got, r#"{"output":["1","2"]}"#);
     assert!(rules.contains(&"duplicate-result"));
@@ -188,7 +188,7 @@ fn results_without_ids_answer_by_name_and_place() {
         ]),
     );
     assert_eq!(got, r#"{"output":"one"} {"output":"two"}"#);
-    // An id that no call has, where calls have ids, is nobody's.
+    // If calls have ids, a result with another id is an orphan.
     let (got, rules, _) = texts(
         json!([with_id(call("a"), "functionCall", "1")]),
         json!([with_id(response("a", "two"), "functionResponse", "2")]),

@@ -70,7 +70,7 @@ fn unsigned_first_calls_get_the_sentinel() {
     let (out, rules) = mended(&body);
     assert_eq!(out["contents"][1]["parts"][0]["thoughtSignature"], SENTINEL);
     assert_eq!(out["contents"][1]["parts"][1], call("b"));
-    assert_eq!(out["contents"][3], body["contents"][3], "a signature that nobody sees changes nothing");
+    assert_eq!(out["contents"][3], body["contents"][3], "the sentinel leaves later signatures in place");
     assert_eq!(rules, ["irregular-content"]);
     assert_eq!(mended(&out), (out.clone(), vec![]));
 }

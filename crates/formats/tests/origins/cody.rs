@@ -101,7 +101,11 @@ fn a_turn_is_told_once_if_its_events_have_other_words() {
         "assistant: now it is done",
     ];
     assert_eq!(texts, expected.join("\n"));
-    assert_eq!(lines_of(&session.findings, Rule::DoubledEntry), [9], "the event has words of its own");
+    assert_eq!(
+        lines_of(&session.findings, Rule::DoubledEntry),
+        [9],
+        "the event has words that the turn lacks"
+    );
     assert_eq!(lines_of(&session.findings, Rule::DamagedEntry), [13], "this turn was never written");
     assert_eq!(session.findings.len(), 2);
     for text in ["there are three files\"", "the event has it in other words", "a list of them \""] {

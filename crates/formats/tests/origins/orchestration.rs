@@ -4,7 +4,7 @@ use super::*;
 
 const FORMAT: &str = "agent-orchestration";
 
-/// S2-50: the run of a person and the runs that it delegated are conversations of their own.
+/// S2-50: the run that a person started and each run that it delegated are separate conversations.
 #[test]
 fn each_delegated_run_is_a_conversation() {
     let sessions = read_all(FORMAT, "sound.jsonl");

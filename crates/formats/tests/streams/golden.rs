@@ -31,7 +31,10 @@ fn check(stream: usize, expected: &Expected) -> (Message, Vec<Delta>) {
     assert_eq!(model.as_deref(), Some(expected.model));
     assert_eq!(usage, Some(expected.usage));
     assert_eq!(native(&message), expected.native);
-    assert!(message.native.as_ref().unwrap().regular || dialect == Dialect::Mistral, "it goes back as it is");
+    assert!(
+        message.native.as_ref().unwrap().regular || dialect == Dialect::Mistral,
+        "it can be sent back unchanged"
+    );
     let (said, _, tools) = shown(&deltas);
     assert_eq!(said, expected.text);
     assert_eq!(tools, told.iter().map(|call| call.1).collect::<Vec<_>>());

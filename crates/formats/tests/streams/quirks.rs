@@ -123,7 +123,7 @@ fn calls_without_ids_get_some() {
     assert_eq!(all.len(), 5, "{all:?}");
 }
 
-/// What stands in a call beside the usual goes back: another API's signature is bound to it.
+/// Additional fields of a call are sent back, such as another API's signature, which is bound to the call.
 #[test]
 fn more_in_a_call_is_kept() {
     let delta = r#"{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}"#;
@@ -439,7 +439,7 @@ fn a_block_of_anthropic_may_begin_with_half_a_character() {
     }
 }
 
-/// Blocks that nobody here knows are kept as they came, and grow as their deltas say.
+/// Blocks of unknown types are kept as they came, and grow with their deltas.
 #[test]
 fn unknown_blocks_of_anthropic() {
     let stream = events(&[

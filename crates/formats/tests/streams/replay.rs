@@ -58,7 +58,7 @@ fn another_model_gets_no_signature() {
     }
 }
 
-/// An answer that was cut goes on: its text is there, what was sealed is not.
+/// An answer that was cut off is sent back: its text is kept, and its sealed reasoning is left out.
 #[test]
 fn a_cut_answer_goes_on() {
     for (number, at, said) in

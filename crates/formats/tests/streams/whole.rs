@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{decoded, events};
 
-/// What a model answers, whoever it is.
+/// An answer, without the form of any provider.
 #[derive(Debug, Clone)]
 struct Answer {
     /// In the pieces in which a stream has it.
@@ -52,7 +52,7 @@ fn written(answer: &Answer, dialect: Dialect) -> (String, String, Usage) {
         Dialect::Anthropic => anthropic(answer),
         Dialect::Gemini => gemini(answer),
         Dialect::Ollama => ollama(answer),
-        Dialect::Bedrock => unreachable!("nobody streams it"),
+        Dialect::Bedrock => unreachable!("Bedrock has no streams here"),
     }
 }
 

@@ -358,7 +358,7 @@ fn calls_that_never_ran() {
     }
 }
 
-/// A session file ends as it is.
+/// A session file may end with a message of the model; nothing is added after it.
 #[test]
 fn a_body_that_is_not_closed() {
     let history = [Message::user("a"), Message::assistant("b")].into_iter().collect();

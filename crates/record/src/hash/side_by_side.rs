@@ -30,7 +30,7 @@ pub(super) fn hash_each(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
         }));
     }
     let mut values = run(&jobs);
-    // Join neighbours until each input has one value. A value without a neighbour stays as it is.
+    // Join neighbours until each input has one value. A value without a neighbour is carried over.
     loop {
         let nodes: Vec<&[(usize, [u8; 32])]> = values.chunk_by(|(one, _), (next, _)| one == next).collect();
         let is_done = nodes.iter().all(|of_input| of_input.len() == 1);

@@ -76,7 +76,7 @@ impl Checked {
     }
 }
 
-/// What the provider would say about the request that `convert` writes without a model and a limit of its own.
+/// The verdict of the provider on the request that `convert` writes if no model and no limit are given.
 ///
 /// # Errors
 /// If the conversation is more than the provider takes.

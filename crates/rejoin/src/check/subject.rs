@@ -137,7 +137,7 @@ impl Subject {
         let mut lines = LineCounter { input, known: vec![(0, 1)], cache: HashMap::new() };
         for at in missing {
             let place = at.message.and_then(|message| places.get(&message));
-            // A folder, an archive or a database has no text of its own to count lines in.
+            // A folder, an archive or a database has no text in which lines could be counted.
             let mut count = |place: &SourcePlace| (!input.text.is_empty()).then(|| lines.of(place.offset));
             at.line = place.and_then(|place| place.line.or_else(|| count(place)));
         }

@@ -39,7 +39,7 @@ impl OllamaConfig {
     /// The messages in the form that Ollama gets: [`convert_messages`](super::convert_messages) in its dialect.
     #[must_use]
     pub fn convert_messages(&self, messages: &[Message]) -> Vec<Raw> {
-        let dialect = PROVIDER.parse().expect("BUG: Ollama has a dialect of its own");
+        let dialect = PROVIDER.parse().expect("BUG: Ollama has a dialect");
         super::convert_messages(dialect, messages)
     }
 }

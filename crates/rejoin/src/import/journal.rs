@@ -19,8 +19,9 @@ use rejoin_store::{Location, files::PrivateFolder};
 
 const FILE: &str = "imports.jsonl";
 
-/// How many imports are kept when the file is shortened, and how large it must be for that.
+/// How many imports are kept when the file is shortened.
 const REMEMBERED: usize = 50;
+/// The size in bytes above which the file is shortened.
 const LONG: u64 = 1024 * 1024;
 
 /// How many conversations are deleted at once.
@@ -268,7 +269,7 @@ impl UndoOutcome {
     }
 }
 
-/// Whether a source is a server, which presumably still has the conversations.
+/// Whether a source is a server. Unlike a file, it is assumed to have the conversations still.
 fn is_address(source: &str) -> bool {
     source.parse().is_ok_and(|source| matches!(source, Location::Postgres(_)))
 }

@@ -89,7 +89,7 @@ pub enum ImportStep<'i> {
     NotRemembered(JournalError),
 }
 
-/// The numbers of an import.
+/// The counts of an import.
 #[derive(Debug, Default, Clone)]
 pub struct ImportCounts {
     /// Conversations that were read.

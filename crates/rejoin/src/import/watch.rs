@@ -3,9 +3,9 @@
 //! The files are polled: their names, sizes and times. That works on every file system, and polling ten thousand files takes some
 //! hundredths of a second. The longer a poll takes, the longer is the pause after it.
 //!
-//! A changed file is read completely, and compared with a memory of its stored entries. Then it rests for `REST` times as long as
-//! that took, and everything that is written meanwhile is imported together. So watching a file takes at most a fixed share of the
-//! time, however large it is and however often it changes. Other files do not wait meanwhile.
+//! A changed file is read completely, and compared with the stored entries, which are kept in memory. Then the file rests for
+//! `REST` times as long as that took, and everything written to it meanwhile is imported together. So watching a file takes at
+//! most a fixed share of the time, however large it is and however often it changes. Other files do not have to wait for it.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,8 @@ use crate::places::Candidate;
 /// The shortest pause between two polls.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How many times as long as a poll, or as the import of a file, the pause after it is. Either takes at most a fifth of the time.
+/// The pause after a poll, or after the import of a file, is this many times as long as that took. So each takes at most a fifth
+/// of the time.
 const REST: u32 = 4;
 
 /// How long to wait before retrying a file that could not be stored.

@@ -1,4 +1,5 @@
-//! An MCP server as written in a file, and the entry that the engine starts: with its variables filled in, and its permissions.
+//! Turns an MCP server as written in a file into the entry that the engine starts, with its variables filled in and its
+//! permissions.
 //!
 //! Nothing here reads the environment or the home folder: the caller passes both.
 
@@ -141,7 +142,7 @@ fn transport(
     policy.access = WorkspaceAccess::Read;
     policy.write = paths(&server.write)?;
     policy.read.extend(paths(&server.read)?);
-    // A named program may be run wherever it is.
+    // The sandbox must allow reading the program itself, wherever it is.
     policy.read.extend(found(&program[0], variables));
     policy.network = if server.network { Network::Allowed } else { Network::None };
     for (name, value) in &server.env {
@@ -152,7 +153,7 @@ fn transport(
     Ok(McpTransport::Program { program, policy: Box::new(policy) })
 }
 
-/// The file of a program, found the way a shell does.
+/// The file of a program, found in the same way as a shell finds it.
 fn found(program: &str, variables: Variables<'_>) -> Option<PathBuf> {
     if Path::new(program).components().count() > 1 {
         return Some(PathBuf::from(program)).filter(|path| path.is_absolute());

@@ -33,7 +33,7 @@ pub enum ServerOrigin {
 }
 
 impl ServerOrigin {
-    /// The word for it in lists.
+    /// The word that lists use for it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,11 +68,11 @@ pub struct McpProject {
 pub struct UnusableProject {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The reason.
     pub why: ProjectFileError,
 }
 
-/// What is wrong with a project's file.
+/// A fault in a project's file.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectFileError {
     /// It cannot be read.
@@ -81,7 +81,7 @@ pub enum ProjectFileError {
     /// It is not JSON.
     #[error(transparent)]
     NotJson(#[from] serde_json::Error),
-    /// Its servers are no object.
+    /// Its field `mcpServers` is not an object.
     #[error("`mcpServers` is not an object")]
     NoObject,
     /// One of its servers cannot be used.
@@ -89,12 +89,12 @@ pub enum ProjectFileError {
     Server {
         /// The server's name.
         name: String,
-        /// What is wrong with its entry.
+        /// The fault in its entry.
         why: ServerFault,
     },
 }
 
-/// What is wrong with a server in a project's file.
+/// A fault in the entry of a server in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ServerFault {
     /// The arguments are not a list of strings.
@@ -103,7 +103,7 @@ pub enum ServerFault {
     /// A field is not a string.
     #[error("`{0}` is not a string")]
     NoText(&'static str),
-    /// It speaks an old transport.
+    /// It uses the old transport `sse`.
     #[error("servers of the type `sse` are not supported; many also speak `http`")]
     Sse,
     /// A field is not an object.

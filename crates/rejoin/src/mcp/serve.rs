@@ -1,4 +1,4 @@
-//! The history as an MCP server: other agents search, list, read and check conversations. It never writes.
+//! An MCP server for the history: other agents can search, list, read and check conversations. It never writes.
 //!
 //! The store is opened for reading at each call, so a server that runs for days sees new conversations and keeps no file open.
 
@@ -22,10 +22,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{Dialect, check, history, list, shape};
 
-/// How many conversations or hits are returned by default, and at most.
+/// The number of conversations or hits that are returned by default, and the most.
 const FEW: (usize, usize) = (20, 200);
 
-/// How many messages are returned at once by default, and at most.
+/// The number of messages that are returned at once by default, and the most.
 const MESSAGES: (usize, usize) = (50, 500);
 
 /// The longest result, in bytes. A model would not read more, and it can request the rest.
@@ -197,7 +197,7 @@ impl ServerHandler for HistoryServer {
         };
         let (location, scope) = (self.location.clone(), self.scope.clone());
         let arguments = Arguments(request.arguments.unwrap_or_default());
-        // A store blocks, and a large one blocks for some time.
+        // Reading a store blocks the thread, for a large store noticeably.
         let called = tokio::task::spawn_blocking(move || call(&location, &scope, offered, &arguments)).await;
         let called = called.unwrap_or_else(|why| Err(format!("the call failed: {why}")));
         let result = match called {

@@ -1,7 +1,8 @@
-//! Zip archives: those that are the storage of a program, such as `.eval`, and those that hold one session file.
+//! Reads zip archives: those that are the storage of a program, such as `.eval`, and those that hold one session file.
 //!
-//! The list of files is at the end of an archive. Where it is missing, because the archive was cut off, the files are found one after
-//! another from the beginning. Each of them is unpacked once to know whether it is whole, within the same limits as everything else.
+//! The list of files is at the end of an archive. If the archive was cut off and the list is missing, the files are found one
+//! after another from the beginning. Each of them is unpacked once to find out whether it is whole, within the same limits as
+//! elsewhere.
 
 use std::{
     collections::BTreeMap,
@@ -28,18 +29,18 @@ use super::{
 /// The most files that an archive may have.
 const ENTRIES: usize = 100_000;
 
-/// The most files of an archive that are looked at to find the only session among them: in an archive that was named, and in one of
-/// many files in a folder.
+/// The most files in an archive that are examined to find the only session among them, if the caller named the archive.
 const LOOKED_AT: usize = 100;
+/// The same, if the archive is one of many files in a folder.
 const LOOKED_AT_IN_PASSING: usize = 10;
 
-/// The most files that are named when an archive cannot be read as one.
+/// The most files that an error names if the archive is not one session or storage.
 const NAMED: usize = 10;
 
-/// What is unpacked of a file up to this size stays in memory.
+/// An unpacked file up to this size stays in memory; a larger one goes to a temporary file.
 const IN_MEMORY: usize = 1024 * 1024;
 
-/// Reads the conversations in an archive: of the program whose storage it is, or in the only session file in it.
+/// Reads the conversations in an archive, which is either the storage of a program or contains exactly one session file.
 pub fn read(
     name: &str,
     place: Option<&Path>,
@@ -50,7 +51,7 @@ pub fn read(
         let file = File::open(place).map_err(Unread::Io)?;
         return of(&Archive::open(name, BufReader::new(file)).map_err(Unread::Packed)?, options);
     }
-    // The list of files is at the end, and a pipe is read only once.
+    // The list of files is at the end, and a pipe cannot be read twice, so read it into memory.
     let mut bytes = Vec::new();
     (&mut source).take(UNPACKED_BYTES).read_to_end(&mut bytes).map_err(Unread::Io)?;
     of(&Archive::open(name, Cursor::new(bytes)).map_err(Unread::Packed)?, options)
@@ -75,7 +76,7 @@ struct Archive<R> {
     /// The files that are whole, in order.
     paths: Vec<String>,
     members: Mutex<Members<R>>,
-    /// What is known of an archive without its list of files.
+    /// Where the archive was cut off; `None` if it has its list of files.
     cut: Option<Cut>,
 }
 
@@ -83,22 +84,22 @@ struct Archive<R> {
 enum Members<R> {
     /// By the list at its end.
     Listed(ZipArchive<R>),
-    /// By the place where each begins.
+    /// By the place where each file begins.
     Found { source: R, starts: BTreeMap<String, u64> },
 }
 
 /// An archive without its list of files.
 struct Cut {
-    /// The place of the first byte that belongs to no whole file.
+    /// The offset of the first byte that does not belong to a whole file.
     at: u64,
-    /// The file that is not whole.
+    /// The file that the cut goes through, if its name is known.
     partial: Option<String>,
-    /// Why nothing more was found.
+    /// Why the search for files ended there.
     why: String,
 }
 
 impl<R: Read + Seek> Archive<R> {
-    /// Opens an archive and looks at its list of files, or at the files themselves if it has none.
+    /// Opens an archive, and reads its list of files. If there is none, finds the files themselves.
     fn open(name: &str, mut source: R) -> io::Result<Self> {
         if ZipArchive::new(&mut source).is_err() {
             return Self::without_list(name, source);
@@ -114,7 +115,7 @@ impl<R: Read + Seek> Archive<R> {
             if entry.size() / RATIO > entry.compressed_size() || total > UNPACKED_BYTES {
                 return Err(unpack::too_much());
             }
-            // A name that cannot be read is no name that a format knows.
+            // Skip a file whose name cannot be decoded: no format has such a name.
             if let Some(name) = entry.name().ok().filter(|_| entry.is_file()) {
                 paths.push(name.into_owned());
             }
@@ -170,7 +171,7 @@ impl<R: Read + Seek> Archive<R> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is missing of an archive that was cut off.
+    /// Describes the damage to an archive that was cut off.
     fn damage(&self) -> Option<PackedDamage> {
         let cut = self.cut.as_ref()?;
         let whole = match self.paths.len() {
@@ -200,7 +201,7 @@ impl<R: Read + Seek> Archive<R> {
     fn beginning(&self, path: &str) -> Option<Vec<u8>> {
         let mut members = self.members();
         let mut bytes = Vec::new();
-        // What could be unpacked before an error is a beginning too.
+        // After an error, the bytes unpacked so far are a usable beginning, too.
         _ = members.open(path).ok()?.take(READ_AT_ONCE as u64).read_to_end(&mut bytes);
         Some(bytes)
     }
@@ -221,7 +222,7 @@ impl<R: Read + Seek> Archive<R> {
         let mut found = all.iter().copied().filter(|_| all.len() <= most).filter(is_session);
         let path = match &all[..] {
             [] => return Err(ReadError::NoConversation("the archive holds no file").into()),
-            // One of many files in a folder is not unpacked for nothing.
+            // Do not unpack one of many files in a folder if it does not begin like a session.
             [path] if options.effort == ReadEffort::InPassing && !is_session(path) => {
                 return Err(ReadError::NoConversation("the file in the archive is no session").into());
             }
@@ -261,7 +262,7 @@ impl<R: Read + Seek> Members<R> {
     }
 }
 
-/// Unpacks a file of an archive up to damage in it, and gives its length.
+/// Unpacks a file of an archive up to its end or to damage in it. Returns the unpacked length and the damage.
 fn unpacked_to(
     entry: &mut impl Read,
     packed: u64,
@@ -278,7 +279,7 @@ fn too_many() -> io::Error {
     io::Error::other(format!("the archive has more than {ENTRIES} files"))
 }
 
-/// Whether a file of an archive was added by the system of the person who packed it.
+/// Whether the operating system added a file to the archive when a person packed it.
 fn is_put_there_by_the_system(path: &str) -> bool {
     path.starts_with("__MACOSX/") || path.ends_with(".DS_Store")
 }
@@ -301,7 +302,7 @@ impl<R: Read + Seek + Send> Files for Archive<R> {
     fn read(&self, path: &str) -> Option<Vec<u8>> {
         let mut members = self.members();
         let entry = members.open(path).ok()?;
-        // The size that the list gives may be a lie.
+        // The list may state a false size, so stop at it and check.
         let most = entry.size().min(limits::BODY_BYTES as u64);
         let mut bytes = Vec::new();
         entry.take(most + 1).read_to_end(&mut bytes).ok()?;

@@ -1,5 +1,5 @@
-//! Files beside a session file that it refers to. Only files of the same agent, near the session, are ever opened: what a
-//! transcript names is data, not an order.
+//! Opens files that a session file refers to. It only opens files of the same agent near the session, because a transcript is
+//! untrusted data: it may name any file of the machine.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use rejoin_formats::input::Companions;
 
-/// How many folders deep the sessions of an agent lie: year, month, day.
+/// How many folders deep to look for sessions. Codex sorts them into folders by year, month and day.
 const DEPTH: usize = 4;
 
 /// Larger files beside a session are not read.
@@ -21,11 +21,12 @@ pub struct Beside {
 
 impl Beside {
     pub fn new(session: &Path) -> Self {
-        // However it is spelled, it lies where it lies.
+        // The path may contain links; files beside the session are beside its real place.
         Self { session: fs::canonicalize(session).unwrap_or_else(|_| session.to_owned()) }
     }
 
-    /// A tool's output that a transcript names by its path: in the folder that belongs to the session, whatever path it is.
+    /// Finds the output of a tool that a transcript names by a path. Only the file name of that path counts: the file must be in
+    /// the folder that belongs to the session.
     fn spilled(&self, path: &str) -> Option<PathBuf> {
         let name = path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty() && *name != "..")?;
         let folder = self.session.parent()?;
@@ -36,7 +37,8 @@ impl Beside {
             .find(|file| file.is_file() && is_without_links(file))
     }
 
-    /// A rollout by the id that its name ends with: in the tree of sessions that this one lies in, or beside it.
+    /// Finds a rollout by the id at the end of its name: in the tree of sessions that contains this one, or else in or below
+    /// its folder.
     fn rollout(&self, id: &str) -> Option<PathBuf> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if id.is_empty() || !id.chars().all(plain) {
@@ -55,8 +57,8 @@ impl Beside {
     }
 }
 
-/// Whether a path is spelled as the system itself would: a link below the session's folder would lead out of it, and what it
-/// leads to would be imported, and sent to a provider later.
+/// Whether no part of a path is a link. A link in the session's folder could lead out of it, and its target would be imported and
+/// later sent to a provider.
 fn is_without_links(file: &Path) -> bool {
     fs::canonicalize(file).is_ok_and(|found| found == file)
 }
@@ -91,7 +93,7 @@ impl Companions for Beside {
 mod tests {
     use super::*;
 
-    /// What a transcript names is read from the folder of its session, and through no link that leads out of it.
+    /// A file that a transcript names is read only from the folder of the session, and never through a link out of it.
     #[cfg(unix)]
     #[test]
     fn a_link_beside_a_session_is_not_followed() {
@@ -105,7 +107,7 @@ mod tests {
         fs::write(folder.path().join("secret.txt"), "secret").unwrap();
         symlink(folder.path().join("secret.txt"), results.join("b.txt")).unwrap();
         symlink(folder.path(), folder.path().join("project/tool-results")).unwrap();
-        // However the session is reached, its own folder is the real one.
+        // A session that is reached through a link is read with the files beside its real place.
         symlink(folder.path().join("project"), folder.path().join("link")).unwrap();
         for session in [session, folder.path().join("link/s.jsonl")] {
             let beside = Beside::new(&session);

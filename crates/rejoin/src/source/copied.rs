@@ -1,5 +1,5 @@
-//! A copy of another program's database, together with its log. The original is only read as a file: it is never opened as a
-//! database, so a program that writes to it is never locked out and never finds a trace of us.
+//! Copies another program's database together with its log, and reads the copy. The original is only read as a file and never
+//! opened as a database, so a program that writes to it is never locked out, and nothing is changed or left beside it.
 
 use std::{
     ffi::OsString,
@@ -21,11 +21,12 @@ use super::ByteSource;
 /// How often a database that changes while it is copied is copied again.
 const ATTEMPTS: usize = 5;
 
-/// The length of a database's header, which counts the changes, and of its log's, which tells one log from the next.
+/// The length of a database's header. The header counts the changes.
 const HEADER: u64 = 100;
+/// The length of a log's header. The header differs from one log to the next.
 const LOG_HEADER: u64 = 32;
 
-/// The name of the copy.
+/// The file name of the copy.
 const COPY: &str = "copy.db";
 
 /// Reads the conversations in the database at a path.
@@ -34,7 +35,7 @@ pub fn read(path: &Path, format: Option<&'static Format>) -> Result<Vec<Session>
     open(&path.to_string_lossy(), &copy, format)
 }
 
-/// Reads the conversations in a database that comes from a pipe, or out of a packed file.
+/// Reads the conversations in a database that comes from a pipe or a packed file.
 pub fn read_stream(
     name: &str,
     source: ByteSource,
@@ -49,7 +50,7 @@ pub fn shape(path: &Path) -> Result<FileShape, ReadError> {
     describe(&path.to_string_lossy(), &copy)
 }
 
-/// The shape of a database that comes from a pipe, or out of a packed file.
+/// The shape of a database that comes from a pipe or a packed file.
 pub fn shape_of_stream(name: &str, source: ByteSource) -> Result<FileShape, ReadError> {
     describe(name, &saved(source)?)
 }
@@ -61,7 +62,7 @@ fn describe(name: &str, folder: &TempDir) -> Result<FileShape, ReadError> {
     Ok(FileShape::of_database(usize::try_from(bytes).unwrap_or(usize::MAX), &database))
 }
 
-/// Saves what comes from a pipe as a database.
+/// Saves a database that comes from a pipe or a packed file.
 fn saved(mut source: ByteSource) -> Result<TempDir, ReadError> {
     let saved = folder().and_then(|folder| {
         io::copy(&mut source, &mut File::create(folder.path().join(COPY))?)?;
@@ -80,7 +81,7 @@ fn open(name: &str, folder: &TempDir, format: Option<&'static Format>) -> Result
     })
 }
 
-/// A folder that only its owner may look into. It is removed when it is dropped.
+/// Creates a folder that only its owner can read. It is removed when the result is dropped.
 fn folder() -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("rejoin-");
@@ -92,8 +93,9 @@ fn folder() -> io::Result<TempDir> {
     builder.tempdir()
 }
 
-/// Copies a database and its log. A log that only grows meanwhile does no harm: its pages carry checksums, and the rest of one that
-/// was cut off is ignored. If the database itself changed, or the log was restarted, the two copies may not fit together.
+/// Copies a database and its log. The log may grow meanwhile: its pages carry checksums, so SQLite ignores a last page that is
+/// incomplete. But if the database itself changed or the log was restarted, the two copies may not fit together, so they are made
+/// again.
 fn copy(path: &Path) -> io::Result<TempDir> {
     let folder = folder()?;
     let target = folder.path().join(COPY);
@@ -111,7 +113,7 @@ fn copy(path: &Path) -> io::Result<TempDir> {
             }
         }
         if State::of(path)? == before {
-            // A file that may only be read is copied as such, but its log has to be taken in.
+            // The copy of a read-only file is read-only, too, but SQLite must write to it to apply the log.
             #[cfg(unix)]
             for entry in fs::read_dir(folder.path())? {
                 use std::os::unix::fs::PermissionsExt as _;
@@ -125,7 +127,7 @@ fn copy(path: &Path) -> io::Result<TempDir> {
     Err(io::Error::other(why))
 }
 
-/// What tells that a database changed.
+/// The facts that differ if a database or its log was changed.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     size: u64,

@@ -1,4 +1,4 @@
-//! A folder whose files together hold conversations.
+//! Reads a folder whose files hold conversations only together.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,10 +13,10 @@ use rejoin_formats::{
 };
 use rejoin_record::limits;
 
-/// The most files that are listed. A folder with more is no storage of one program.
+/// The most files that are listed. A folder with more files is not the storage of one program.
 pub const MOST: usize = 100_000;
 
-/// The files of a folder and of the folders in it. Links are not followed: they may lead anywhere.
+/// The files of a folder and of the folders in it. Links are not followed, because they may lead anywhere.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
@@ -32,7 +32,7 @@ impl Folder {
         while let Some((folder, prefix)) = folders.pop() {
             for entry in fs::read_dir(&folder).ok()?.flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
-                // A name that is not text is no name that a format knows.
+                // Skip a file whose name is not valid text: no format has such a name.
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let path = format!("{prefix}{name}");
                 if kind.is_dir() {
@@ -49,7 +49,7 @@ impl Folder {
         Some(Self::of(root, paths))
     }
 
-    /// A folder whose files are known already, in order.
+    /// A folder whose files are already known. `paths` is sorted.
     pub fn of(root: &Path, paths: Vec<String>) -> Self {
         Self { root: root.to_owned(), name: root.to_string_lossy().into_owned(), paths }
     }
@@ -59,16 +59,17 @@ impl Folder {
         self.paths.iter().map(|path| self.root.join(path))
     }
 
-    /// The tasks and storages of agents in it, which may be the folder itself.
+    /// The tasks and storages of agents in it; one of them may be the folder itself.
     ///
-    /// They are found by the names of their files, so that the cost grows with the number of files: no file is read but one of each.
+    /// They are found by the names of their files, and only one file of each is read. So the cost grows only with the number of
+    /// files.
     pub fn units(&self) -> Units {
         let marks = self.paths.iter().flat_map(|path| sessions::storages(path));
         let roots: BTreeMap<(&str, &str), &'static Format> =
             marks.map(|(format, root)| ((root, format.name), format)).collect();
         let mut units = HashMap::new();
         for ((root, _), format) in roots {
-            // Paths with the same beginning are neighbours.
+            // The list is sorted, so paths with the same beginning are neighbours.
             let from = self.paths.partition_point(|path| path.as_str() < root);
             let inside = self.paths[from..].iter().map_while(|path| path.strip_prefix(root));
             let own = inside.filter(|path| sessions::owns(format, path)).take(MOST + 1).map(str::to_owned);
@@ -81,7 +82,7 @@ impl Folder {
         Units(units)
     }
 
-    /// The folder in it that a beginning of paths names.
+    /// The path of the folder that the beginning `root` of some paths names.
     fn inner(&self, root: &str) -> PathBuf {
         match root.trim_end_matches('/') {
             "" => self.root.clone(),
@@ -101,7 +102,7 @@ pub struct Unit {
 pub struct Units(HashMap<PathBuf, Unit>);
 
 impl Units {
-    /// The folder itself, if it is one of them.
+    /// The unit whose folder is at this path.
     pub fn at(&self, place: &Path) -> Option<&Unit> {
         self.0.get(place)
     }
@@ -114,17 +115,17 @@ impl Units {
         self.0.is_empty()
     }
 
-    /// The folders, in no order.
+    /// The folders of the units, in no particular order.
     pub fn into_folders(self) -> impl Iterator<Item = PathBuf> {
         self.0.into_keys()
     }
 
-    /// Whether a path lies in one of them.
+    /// Whether a path is inside the folder of a unit.
     pub fn surround(&self, path: &Path) -> bool {
         path.ancestors().any(|folder| self.0.contains_key(folder))
     }
 
-    /// Whether a file belongs to one of them.
+    /// Whether a file belongs to a unit, as one of its own files.
     pub fn own(&self, path: &Path) -> bool {
         path.ancestors().filter_map(|folder| self.at(folder)).any(|unit| {
             let inside = path.strip_prefix(&unit.files.root).ok().and_then(Path::to_str);
@@ -143,7 +144,7 @@ impl Files for Folder {
     }
 
     fn read(&self, path: &str) -> Option<Vec<u8>> {
-        // Only what was listed: no path leads out of the folder.
+        // Read only files that were listed, so that no path leads out of the folder.
         self.paths.binary_search_by(|own| own.as_str().cmp(path)).ok()?;
         let path = self.root.join(path);
         let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());

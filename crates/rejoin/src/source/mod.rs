@@ -1,7 +1,8 @@
-//! Opening session files: plain or compressed ones, databases, archives, folders that are read as one, and streams.
+//! Opens session files: plain or compressed files, databases, archives, folders that are read as one, and streams.
 //!
-//! A source is only read, and never locked. What is too large for one text is read line by line. `unpack.rs` unpacks compressed
-//! files, `archive.rs` opens zip archives, `copied.rs` copies databases, `folder.rs` lists folders, `beside.rs` opens files that a session refers to.
+//! A source is only read, and never locked. A file that is too large for one text is read line by line. `unpack.rs` unpacks
+//! compressed files, `archive.rs` opens zip archives, `copied.rs` copies databases, `folder.rs` lists folders, and `beside.rs`
+//! opens files that a session refers to.
 //!
 //! ```
 //! use rejoin::source::{self, SourceOptions};
@@ -44,20 +45,20 @@ use self::{
     unpack::{PackedDamage, Packing, Unpacked},
 };
 
-/// Bytes to read, from wherever they come.
+/// The bytes of a source.
 pub type ByteSource = Box<dyn Read + Send>;
 
-/// Opens what a path names, if it is no folder.
+/// A function that opens a path other than a folder.
 pub type Open = fn(&Path) -> io::Result<ByteSource>;
 
 /// How a source is read.
 #[derive(Clone, Copy)]
 pub struct SourceOptions {
-    /// The format, if it is known; otherwise the content tells.
+    /// The format; `None` to detect it from the content.
     pub from: Option<&'static Format>,
     /// How hard to look for a conversation.
     pub effort: ReadEffort,
-    /// How paths are opened. [`open_file`], unless pipes and devices are to be read as well.
+    /// The function that opens paths: [`open_file`], or another one if pipes and devices must be read as well.
     pub open: Open,
 }
 
@@ -80,13 +81,13 @@ impl fmt::Debug for SourceOptions {
 /// How hard to look for a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadEffort {
-    /// Read all of it: someone asks about this very file.
+    /// Read all of it, because the caller named this file.
     Full,
-    /// Give up early on what does not begin like a session: it is one of many files in a folder.
+    /// Give up early if it does not begin like a session, because it is one of many files in a folder.
     InPassing,
 }
 
-/// What was read from a source.
+/// The content of a source.
 #[derive(Debug)]
 pub struct Opened {
     /// The text. Empty if the source is not one text, such as a database, a folder or a long file of lines.
@@ -96,7 +97,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Reports that some of what was packed is missing, at the last conversation. If none was read, that is the reason.
+    /// Adds a finding about missing packed content to the last conversation. If no conversation was read, the damage is the
+    /// error.
     fn with_damage(mut self, damage: Option<PackedDamage>) -> Result<Self, Unread> {
         let Some(damage) = damage else { return Ok(self) };
         match &mut self.sessions {
@@ -116,13 +118,13 @@ pub enum Unread {
     /// The system did not let it be read.
     #[error("{0}")]
     Io(io::Error),
-    /// It holds no conversation that can be read.
+    /// It contains no conversation that can be read.
     #[error(transparent)]
     Format(#[from] ReadError),
     /// It is compressed or an archive, and cannot be unpacked.
     #[error("it cannot be unpacked: {0}")]
     Packed(io::Error),
-    /// It is an archive of several files, of which not exactly one is a session.
+    /// It is an archive of several files, in which not exactly one session was found.
     #[error("it is an archive of {total} files, and not the storage of one program: {}{}", files.join(", "), if files.len() < *total { ", …" } else { "" })]
     Several {
         /// The first of the files.
@@ -130,7 +132,7 @@ pub enum Unread {
         /// The number of files.
         total: usize,
     },
-    /// It is a folder that may not be read.
+    /// It is a folder, and the system does not let it be read.
     #[error("the folder may not be read")]
     Folder,
 }
@@ -174,12 +176,12 @@ pub fn open_file(path: &Path) -> io::Result<ByteSource> {
     Ok(Box::new(File::open(path)?))
 }
 
-/// Reads what a path names, and the conversations in it if there are any.
+/// Reads the file or folder at a path, and the conversations in it if there are any.
 ///
 /// # Errors
-/// If it cannot be opened or unpacked, or is no text at all.
+/// If it cannot be opened or unpacked, or is not text.
 pub fn read(place: &Path, options: &SourceOptions) -> Result<Opened, Unread> {
-    // A name need not be text to be a name; to a person it is shown as text.
+    // The name is only shown to people, so it may be converted to text with replacement characters.
     let name = &*place.to_string_lossy();
     if place.is_dir() {
         let is_a_folder = || Unread::Io(io::Error::from(io::ErrorKind::IsADirectory));
@@ -190,15 +192,16 @@ pub fn read(place: &Path, options: &SourceOptions) -> Result<Opened, Unread> {
     look_at(name, Some(place), source, options)
 }
 
-/// Reads a stream, such as standard input, and the conversations in it if there are any. `name` is what to call it.
+/// Reads a stream, such as standard input, and the conversations in it if there are any. Messages refer to it by `name`.
 ///
 /// # Errors
-/// If it cannot be read or unpacked, or is no text at all.
+/// If it cannot be read or unpacked, or is not text.
 pub fn read_stream(name: &str, source: ByteSource, options: &SourceOptions) -> Result<Opened, Unread> {
     look_at(name, None, source, options)
 }
 
-/// The shape of a file, with all values removed: of a text, unpacked and up to the limit of a body, or of a database.
+/// The shape of a file, with all values removed. The file is a database or a text, which may be compressed and of which at most
+/// the size limit of a body is read.
 ///
 /// # Errors
 /// If it cannot be opened or unpacked, or is an archive.
@@ -206,7 +209,7 @@ pub fn shape(place: &Path, open: Open) -> Result<FileShape, Unread> {
     shape_in(&place.to_string_lossy(), Some(place), open(place).map_err(Unread::Io)?)
 }
 
-/// The shape of a stream, as [`shape`] gives it of a file.
+/// The shape of a stream; see [`shape`].
 ///
 /// # Errors
 /// If it cannot be read or unpacked, or is an archive.
@@ -244,7 +247,7 @@ pub fn likeness(place: &Path) -> Option<Likeness> {
     Likeness::of(&Input::new("", &bytes).ok()?.text)
 }
 
-/// The bytes of a source, up to the limit of a body.
+/// The bytes of a source, up to the size limit of a body.
 fn beginning_of(source: ByteSource) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(limits::BODY_BYTES as u64).read_to_end(&mut bytes)?;
@@ -255,8 +258,8 @@ fn nothing(name: &str) -> Input {
     Input { name: name.to_owned(), text: "".into(), replaced_at: None, companions: None }
 }
 
-/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims it, or if it also
-/// has sessions in other formats, which would be passed over.
+/// The conversations in a folder that is one unit, such as the storage of a program. `None` if no format claims the folder, or if
+/// it also contains sessions in other formats, which this would silently skip.
 fn of_folder(place: &Path, options: &SourceOptions) -> Option<Result<Vec<Session>, ReadError>> {
     let format = options.from;
     let folder = Folder::list(place)?;
@@ -272,7 +275,7 @@ fn of_folder(place: &Path, options: &SourceOptions) -> Option<Result<Vec<Session
     is_alone.then(|| sessions::read_files(&folder, Some(format)))
 }
 
-/// Whether a folder has sessions beside its units, judged by the beginnings of its files.
+/// Whether a folder contains sessions outside its units, judged by the beginnings of its files.
 fn has_others(folder: &Folder, units: &Units) -> bool {
     let is_session = |path: PathBuf| {
         let mut bytes = Vec::new();
@@ -291,10 +294,10 @@ fn holds_session(bytes: &[u8]) -> bool {
     bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document()
 }
 
-/// The most files beside its units that are looked at in a folder. One with more is no storage of one program.
+/// The most files outside its units that are examined in a folder. A folder with more is not the storage of one program.
 const MOST_OTHERS: usize = 1_000;
 
-/// What a database of SQLite begins with.
+/// The first bytes of a SQLite database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// Whether the files of a folder belong together and are read as one.
@@ -302,12 +305,13 @@ pub(crate) fn is_unit(place: &Path) -> bool {
     Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())
 }
 
-/// The folders under a root, given all files in it in order, that are a task or a storage of an agent and are read as one.
+/// Finds the folders below a root that are a task or a storage of an agent and are read as one. `paths` are all files below the
+/// root, sorted.
 pub(crate) fn units(root: &Path, paths: Vec<String>) -> Units {
     Folder::of(root, paths).units()
 }
 
-/// Whether a text is the address of a database, and not a path.
+/// Whether a text is the address of a database and not a path.
 #[must_use]
 pub fn is_database_address(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
@@ -316,7 +320,7 @@ pub fn is_database_address(text: &str) -> bool {
 /// Why the tables of a chat bot were not read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// It is no address of a PostgreSQL database.
+    /// The text is not the address of a PostgreSQL database.
     #[error(transparent)]
     Address(#[from] LocationError),
     /// The server cannot be reached, or the tables cannot be read.
@@ -324,15 +328,15 @@ pub enum HistoryError {
     Server {
         /// The database.
         location: Location,
-        /// What the server said.
+        /// The error of the server or of the connection.
         why: StoreError,
     },
 }
 
-/// Reads the conversations in the tables of a chat bot, from its PostgreSQL database as it is now.
+/// Reads the conversations in the tables of a chat bot, from the current state of its PostgreSQL database.
 ///
 /// # Errors
-/// If the address is none, or the tables cannot be read.
+/// If the text is not the address of a PostgreSQL database, or the tables cannot be read.
 pub fn each_history(
     address: &str,
     each: &mut dyn FnMut(Result<Vec<Session>, ReadError>),
@@ -348,13 +352,13 @@ pub fn each_history(
         .map_err(|why| HistoryError::Server { location: location.clone(), why })
 }
 
-/// Opens a file, unpacked if it is compressed.
+/// Opens a file, and unpacks it if it is compressed.
 pub(crate) fn open_unpacked(place: &Path, open: Open) -> io::Result<ByteSource> {
     let unpacked = unpack::unpack(open(place)?).map_err(|(_, why)| why)?;
     Ok(unpacked.source)
 }
 
-/// Reads a text, and the conversations in it if there are any. `place` is the path of what is no stream.
+/// Reads a source, and the conversations in it if there are any. `place` is the path of a file; `None` for a stream.
 fn look_at(
     name: &str,
     place: Option<&Path>,
@@ -364,7 +368,7 @@ fn look_at(
     let unpacked = unpack::unpack(source).map_err(|(packed, why)| unread(packed, why))?;
     let damage = unpacked.damage.clone();
     let looked = look_inside(name, place, unpacked, options);
-    // Why nothing could be read may be that some of it is missing.
+    // If nothing could be read, the damage may be the cause, so report it together with the error.
     match (looked, damage.take()) {
         (Err(Unread::Format(error)), Some(damage)) => {
             Opened { input: nothing(name), sessions: Err(error) }.with_damage(Some(damage))
@@ -373,12 +377,12 @@ fn look_at(
     }
 }
 
-/// A failure to read what is compressed is one to unpack it.
+/// The error for a source that cannot be read. If the source is compressed, it is an error of unpacking.
 fn unread(packed: Packing, why: io::Error) -> Unread {
     if packed == Packing::None { Unread::Io(why) } else { Unread::Packed(why) }
 }
 
-/// Reads what was unpacked.
+/// Reads the unpacked content of a source.
 fn look_inside(
     name: &str,
     place: Option<&Path>,
@@ -408,20 +412,21 @@ fn look_inside(
     }
     let rest = LOOK_AT - bytes.len() as u64;
     (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
-    // The beginning tells whether it is a file of lines: such a file need not be one text to be read. Other formats
-    // are recognised by the whole text.
+    // The beginning of a source shows whether it is a file of lines, which need not fit into one text. Other formats are
+    // recognised by the whole text.
     let is_whole = (bytes.len() as u64) < LOOK_AT;
     let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
     let claimed = || detect(&String::from_utf8_lossy(&bytes));
     let detected = format.or_else(claimed);
-    // A named format does not make a session of every text in a folder: what is not JSON has to be claimed by a format.
+    // If the caller named a format, not every text in a folder is a session in it: a format must recognise a text that is not
+    // JSON.
     let unlikely = || if format.is_some() { claimed().is_none() } else { detected.is_none() };
     if effort == ReadEffort::InPassing && !bytes.is_empty() && !begins_like_json(&bytes) && unlikely() {
         return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
     }
     let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.is_lines());
     if lines.is_none() {
-        // One byte more than the limit is enough to know that it is too much for one text.
+        // Read one byte more than the limit: if it arrives, the source is too large for one text.
         let rest = limits::BODY_BYTES as u64 + 1 - bytes.len() as u64;
         (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
     }
@@ -446,13 +451,13 @@ fn look_inside(
     Ok(Opened { input, sessions })
 }
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_AT_ONCE: usize = 256 * 1024;
 
-/// How much of an input tells its format.
+/// How many bytes of an input are read before its format is detected.
 const LOOK_AT: u64 = 1024 * 1024;
 
-/// How much of a file in a folder tells that it is not text.
+/// How many bytes of a file in a folder are read to find out whether it is binary.
 const GLANCE_AT: u64 = 8 * 1024;
 
 /// Whether bytes begin like JSON, in any encoding that can be read.

@@ -57,7 +57,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Vec<Session>, String> {
     of_file
 }
 
-/// The finding about a packed file, and what is said of it.
+/// The rule, the line and the message of the finding about a packed file.
 fn damage(session: &Session) -> (Rule, Option<usize>, String) {
     let is_packed = |finding: &&Finding| {
         let detail = finding.detail.as_ref().map(|detail| detail.to_string()).unwrap_or_default();
@@ -78,11 +78,11 @@ fn a_packed_file_that_is_cut_off_gives_what_is_complete() {
         let (rule, line, why) = damage(&sessions[0]);
         assert_eq!((rule, line), (Rule::TornTail, Some(count + 1)), "{why}");
         assert!(why.contains("the packed file is cut off after"), "{why}");
-        // Cut off within its check sums only, all of it is there.
+        // If only its check sums are cut off, the content is complete.
         let sessions = read_bytes(&packed[..packed.len() - 2]).unwrap();
         assert!(sessions[0].messages.len() >= 300, "{}", sessions[0].messages.len());
         assert_eq!(damage(&sessions[0]).0, Rule::TornTail);
-        // Cut off before anything is complete, it is no conversation.
+        // If it is cut off before anything is complete, there is no conversation.
         let why = read_bytes(&packed[..12]).unwrap_err();
         assert!(why.contains("it is cut off before anything in it is complete"), "{why}");
         assert!(read_bytes(&packed).unwrap()[0].findings.is_empty());
@@ -101,7 +101,7 @@ fn a_packed_file_that_is_damaged_gives_what_comes_before() {
         let (rule, _, why) = damage(&sessions[0]);
         assert_eq!(rule, Rule::DamagedEntry, "{why}");
     }
-    // What follows the end of a gzip file is no part of it, and is reported.
+    // Bytes after the end of a gzip file are not part of it, and are reported.
     let sessions = read_bytes(&[gzip(text.as_bytes()), b"this is no gzip".to_vec()].concat()).unwrap();
     assert_eq!(sessions[0].messages.len(), 400);
     assert_eq!(damage(&sessions[0]).0, Rule::DamagedEntry);
@@ -162,7 +162,7 @@ fn an_archive_of_one_session_is_read_like_the_session() {
         assert_eq!((sessions.len(), sessions[0].messages.len()), (1, 50));
         assert!(sessions[0].findings.is_empty());
     }
-    // Cut off, it gives what is complete.
+    // If it is cut off, the complete part is read.
     let sessions = read_bytes(&whole[..whole.len() / 2]).unwrap();
     let count = sessions[0].messages.len();
     assert!((10..50).contains(&count), "{count} messages");

@@ -1,7 +1,7 @@
-//! Packed files: gzip and zstd as streams. What is inside decides how it is read. `archive.rs` opens zip archives.
+//! Unpacks gzip and zstd files as streams. The unpacked content decides how a file is read. `archive.rs` opens zip archives.
 //!
-//! A small file may unpack to more than any disk holds, so everything here ends at a limit. A file that is cut off or damaged gives
-//! what could be unpacked before, and says where that ended.
+//! A small file may unpack to more than any disk holds, so all unpacking stops at a limit. If a file is cut off or damaged, the
+//! part before that is unpacked, and the place where it ends is reported.
 
 use std::{
     io::{self, BufReader, Cursor, Read},
@@ -22,25 +22,26 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZIP: &[u8] = b"PK\x03\x04";
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// How many bytes tell one from another.
+/// How many bytes distinguish these formats.
 const HEAD: u64 = 16;
 
-/// The most that a packed file, or all files of an archive together, may unpack to: as much as a pipe may send.
+/// The most bytes that a packed file, or all files of an archive together, may unpack to: as many as are accepted from a pipe.
 pub const UNPACKED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// How many times its packed size a file of an archive, or one packed by zstd, may have. Deflate reaches a thousand only for a file of one repeated byte.
+/// The largest allowed ratio of unpacked to packed size, for zstd and for a file in an archive. Deflate reaches a thousand only
+/// if a file repeats one byte.
 pub const RATIO: u64 = 1_000;
 
-/// The same for gzip, which finds repetition only within 32 KiB: real sessions stay far below.
+/// The same ratio for gzip. It is lower because gzip finds repetitions only within 32 KiB, so real sessions stay far below it.
 const GZIP_RATIO: u64 = 200;
 
-/// So much may be unpacked from however little: a small file of repeated lines is no bomb.
+/// Up to this many unpacked bytes, any ratio is allowed, because a small file of repeated lines is not a bomb.
 const ANY_RATIO: u64 = 16 * 1024 * 1024;
 
-/// What a file is, by its first bytes.
+/// The kind of a file, as its first bytes show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// Text, or something that is taken for it.
+    /// Text, or anything unknown, which is read as text.
     None,
     Gzip,
     Zstd,
@@ -61,7 +62,7 @@ impl Packing {
     }
 }
 
-/// A source with its first bytes still in it, and what they tell.
+/// Detects the kind of a source. The returned source still begins with the bytes that were examined.
 pub fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
     let mut head = Vec::new();
     (&mut source).take(HEAD).read_to_end(&mut head)?;
@@ -73,17 +74,17 @@ pub fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
 pub struct Unpacked {
     /// How it was compressed.
     pub outer: Packing,
-    /// What is inside.
+    /// The kind of the content.
     pub inner: Packing,
     pub source: ByteSource,
-    /// Where unpacking ended too early. Known once the source was read to its end.
+    /// Where unpacking ended early. It is known only after the source has been read to its end.
     pub damage: DamageSeen,
 }
 
-/// Unpacks a source. Only one layer is taken off.
+/// Unpacks one layer of compression.
 ///
 /// # Errors
-/// How it is compressed, and why it cannot be read.
+/// If the source cannot be read or unpacked. The error comes with the kind of compression.
 pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     let (outer, source) = look(source).map_err(|why| (Packing::None, why))?;
     let counted = Counted { source, count: Arc::default(), failed: Arc::default() };
@@ -111,7 +112,7 @@ pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
 struct Counted {
     source: ByteSource,
     count: Arc<AtomicU64>,
-    /// Whether the source itself could not be read, so that nothing is known about what it holds.
+    /// Whether reading the source itself failed. Such an error says nothing about its content.
     failed: Arc<AtomicBool>,
 }
 
@@ -127,7 +128,7 @@ impl Read for Counted {
     }
 }
 
-/// Where unpacking ended too early, if it did. It is shared with the source that finds it.
+/// The place where unpacking ended early, if it did. It is shared with the source that sets it.
 #[derive(Clone, Default)]
 pub struct DamageSeen(Arc<Mutex<Option<PackedDamage>>>);
 
@@ -144,13 +145,13 @@ impl DamageSeen {
 /// A place where a packed file was cut off or is damaged.
 #[derive(Debug)]
 pub struct PackedDamage {
-    /// Whether the file just ends, as one does that is being written.
+    /// Whether the file simply ends, like one that is still being written.
     pub is_cut: bool,
-    /// The line of the unpacked text that it is in, from 1; none for what is no single text.
+    /// The line of the unpacked text in which it is, from 1; `None` if the content is not one text.
     pub line: Option<usize>,
     /// How many bytes were unpacked before.
     pub unpacked: u64,
-    /// Where it is, and what is missing.
+    /// The place and what is missing, in words.
     pub why: String,
 }
 
@@ -170,7 +171,7 @@ impl PackedDamage {
         Self { is_cut, line: Some(line), unpacked, why }
     }
 
-    /// As a finding. More than one last entry may be missing, so a cut is a warning and not a note.
+    /// Converts the damage to a finding. A cut is a warning, not a note, because more than the last entry may be missing.
     pub fn into_finding(self) -> Finding {
         let rule = if self.is_cut { Rule::TornTail } else { Rule::DamagedEntry };
         let at = Position { line: self.line, ..Position::default() };
@@ -182,7 +183,7 @@ impl PackedDamage {
 /// An unpacked source that ends where its packed form is damaged.
 pub struct UpToDamage<S> {
     source: S,
-    /// Whether reading the packed form failed, which is no damage.
+    /// Whether reading the packed form failed, which is an error of the system and not damage.
     failed: Arc<AtomicBool>,
     seen: DamageSeen,
     ended: bool,
@@ -191,14 +192,14 @@ pub struct UpToDamage<S> {
 }
 
 impl<S: Read> UpToDamage<S> {
-    /// The most that is unpacked at once: of the piece in which damage is found, nothing is known.
+    /// The most bytes that are unpacked at once. The piece in which damage is found is lost as a whole.
     const PIECE: usize = 4 * 1024;
 
     pub fn new(source: S, failed: Arc<AtomicBool>) -> Self {
         Self { source, failed, seen: DamageSeen::default(), ended: false, unpacked: 0, lines: 0 }
     }
 
-    /// Where damage will be told.
+    /// A shared handle that holds the damage once it has been found.
     pub fn seen(&self) -> DamageSeen {
         self.seen.clone()
     }
@@ -231,13 +232,13 @@ impl<S: Read> Read for UpToDamage<S> {
     }
 }
 
-/// A source that fails at a limit instead of going on. What is unpacked from very little is refused long before, so that it is
-/// never collected in memory.
+/// A source that fails when more bytes were unpacked than allowed. The limit on the ratio refuses a bomb early, before much of it
+/// is collected in memory.
 pub struct Bounded<S> {
     pub source: S,
     pub unpacked: u64,
     pub packed: Arc<AtomicU64>,
-    /// How many times what was read may be unpacked from it.
+    /// How many times as many bytes may be unpacked as were read.
     pub ratio: u64,
 }
 

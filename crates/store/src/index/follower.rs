@@ -23,7 +23,7 @@ struct State {
     ends: bool,
 }
 
-/// When a follower updates, apart from the pause after the last append.
+/// The timing of the updates, apart from the pause after the last append.
 #[derive(Clone, Copy)]
 pub(crate) struct Rhythm {
     /// The next pause is at least this many times as long as the last update; 0 for the usual pause.

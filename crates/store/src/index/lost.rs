@@ -1,7 +1,7 @@
 //! Entries that the index has seen but that the record no longer has.
 //!
-//! A record whose end was cut off looks whole, but the index knows the newest entry of each conversation. A missing entry stays in
-//! the index until it is back, even if the rest of the index is rebuilt.
+//! A record whose end was cut off looks whole by itself, but the index knows the newest entry of each conversation. The index
+//! keeps a missing entry until the record has it again, even if the rest of the index is rebuilt.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
     pub(crate) conversation: ConversationId,
-    /// Its `seq`.
+    /// The `seq` of the entry.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
     /// The highest `seq` that is left in the conversation; `None` if no entry is left.
@@ -42,7 +42,7 @@ impl Lost {
     }
 }
 
-/// The problem that is reported once if entries are missing, with advice.
+/// The problem, with advice, that is reported once if any entries are missing.
 pub(crate) fn advice(index: &Path) -> Problem {
     let what = format!(
         "entries are missing that were here before: the end of the file was cut off, or an older copy was put in its place. If you \

@@ -161,7 +161,7 @@ impl Index {
             let OpenIndex { connection, identity } = opened(feed, &mut open)?;
             let updated = feed.update(connection);
             if *identity != named(&feed.path()) {
-                // Another process made a new index, which alone knows what was deleted meanwhile.
+                // Another process made a new index. Only the new one knows what was deleted meanwhile, so open it.
                 *open = None;
                 continue;
             }
@@ -298,7 +298,7 @@ impl Index {
         }
     }
 
-    /// The error, if the words in the index are damaged and cannot be searched.
+    /// Checks the words in the index. Returns the error if they are damaged and cannot be searched.
     pub(crate) fn damaged_words(&self, feed: &dyn Feed) -> Option<String> {
         let checked = self.with(feed, |index| {
             let check = index.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
@@ -419,7 +419,7 @@ fn make_again(feed: &dyn Feed, open: &mut Option<OpenIndex>) -> Result<(), Index
     Ok(())
 }
 
-/// Records that a conversation is about to be deleted, so that nothing counts as missing if a shorter one is imported again.
+/// Records that a conversation is about to be deleted. If a shorter version of it is imported later, nothing counts as missing.
 pub(crate) fn record_deletion(index: &Connection, id: &str, newest: i64) -> rusqlite::Result<()> {
     sql::run(index, "INSERT OR REPLACE INTO going (id, seq) VALUES (?1, ?2)", (id, newest))
 }
@@ -441,14 +441,14 @@ fn connect(path: &Path) -> Result<Connection, IndexError> {
     Ok(connection)
 }
 
-/// Opens an index for a single query. It is opened for writing, because only such a connection removes the files that it creates
-/// next to the index.
+/// Opens an index for a single query. It is opened for writing, because only a connection that may write removes the files that
+/// it creates next to the index.
 pub(crate) fn glance(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
 }
 
-/// Whether a database has no triggers and no views, which could act when it is written.
+/// Whether a database has no triggers and no views, which could run when rejoin writes to the database.
 fn is_plain(connection: &Connection) -> bool {
     let query = "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')";
     connection.query_row(query, [], |row| row.get::<_, i64>(0)) == Ok(0)

@@ -44,8 +44,8 @@ impl ToSql for Indexed {
 
 /// Stores the words of an entry.
 ///
-/// A function passes the text: SQLite keeps one copy of a function's result, but two copies of a parameter in addition to ours.
-/// Texts of 64 MiB do occur.
+/// An SQL function passes the text, because SQLite makes one copy of a function's result, but two copies of a parameter. That
+/// matters for texts of 64 MiB, which do occur.
 pub(super) fn put(index: &Connection, key: i64, text: Text) -> rusqlite::Result<()> {
     NEXT.set(Some(spaced(text)));
     sql::run(index, &format!("INSERT INTO words (rowid, text) VALUES (?1, {TEXT}())"), [key])
@@ -154,7 +154,7 @@ fn matching(
     if let Some(within) = within {
         keys.retain(|key| within.contains(key));
     }
-    // For very common words, the newest entries are as good as any, and ranking all would take long.
+    // If the words are very common, the newest entries are as good as any others, and ranking all of them would take long.
     if keys.len() as i64 > RANKED {
         return Ok(keys.into_iter().take(limit).map(|key| (key, 0.0)).collect());
     }

@@ -1,4 +1,4 @@
-//! Appends entries: one statement per batch, and so one round trip and one transaction.
+//! Appends entries with one statement per batch, so that each batch takes one round trip and one transaction.
 
 use std::sync::OnceLock;
 
@@ -24,8 +24,8 @@ pub(super) fn part(id: ConversationId) -> i32 {
     (sum % PARTS) as i32
 }
 
-/// The statement that appends to a conversation. `moved` has one row if the tail is the expected one, and none otherwise. The row
-/// stays locked until the end, so writers take turns.
+/// The statement that appends to a conversation. In it, `moved` has one row if the tail is the expected one, and none otherwise.
+/// That row stays locked until the statement ends, so writers take turns.
 fn statement(is_new: bool, summary: bool) -> &'static str {
     static MADE: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
     MADE[usize::from(is_new) * 2 + usize::from(summary)].get_or_init(|| make_statement(is_new, summary))
@@ -91,7 +91,7 @@ pub(super) async fn append(
     Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == 1))
 }
 
-/// Asks for the newest entry of a conversation.
+/// The query for the newest entry of a conversation.
 pub(super) const TAIL: &str = "SELECT seq, tail, hash FROM rejoin.conversation WHERE id = $1";
 
 /// The newest entry of a conversation.
@@ -128,7 +128,7 @@ pub(super) async fn stored_after(
     let from = after.map_or(0, |tail| tail.seq) as i64;
     let query =
         "SELECT id, hash FROM rejoin.entry WHERE conversation = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
-    // One row more than the batch shows that another writer appended.
+    // Ask for one row more than the batch has: if it exists, another writer has appended.
     let rows = client.rows(query, &[&id.to_string(), &from, &(most as i64 + 2)]).await?;
     Ok(after_tail(&rows, after)?)
 }

@@ -1,7 +1,8 @@
-//! The right to write to a conversation, on any machine: a row that names the holder and the time until which it holds.
+//! The lease of a conversation: the right to write to it, across machines. It is a row that names the holder and the time at
+//! which the lease ends.
 //!
-//! The holder renews the lease while it runs. If it dies, the lease lapses, and the next writer takes it over; a writer on the same
-//! machine can do so at once. Only the server's clock counts.
+//! The holder renews the lease while it runs. If the holder dies, the lease lapses, and the next writer takes it over; a writer
+//! on the same machine can do so at once. Only the server's clock counts.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,7 +30,8 @@ const SECONDS: f64 = 15.0;
 /// How often a lease is renewed. Two renewals may fail before it lapses.
 const RENEWAL: Duration = Duration::from_secs(5);
 
-/// The leases of this process, without those that could not be given back because the server was down.
+/// The tokens of the leases that this process holds. A lease that could not be given back because the server was down is not in
+/// it.
 static HELD: Mutex<Vec<uuid::Uuid>> = Mutex::new(Vec::new());
 
 /// A lease that this process holds. Dropping it gives it back.
@@ -113,7 +115,7 @@ fn take_as(
     Ok(Lease { inner: Arc::clone(inner), conversation, token, renewing })
 }
 
-/// Renews a lease. Returns the number of rows in which it is ours: 0 or 1.
+/// Renews a lease. Returns the number of updated rows: 1, or 0 if the lease is no longer ours.
 fn renew(inner: &Inner, conversation: ConversationId, token: uuid::Uuid) -> StoreResult<u64> {
     inner.link.run("renewing the right to write", |client| async move {
         let query = "UPDATE rejoin.lease SET until = now() + $3 * interval '1 second' WHERE conversation = $1 AND token = $2";
@@ -164,9 +166,9 @@ fn random() -> uuid::Uuid {
     uuid::Uuid::from_bytes(bytes)
 }
 
-/// Where a process runs, so that another process on the same machine can check whether it still does.
+/// The machine on which a process runs, so that another process on the same machine can check whether it is still running.
 struct StoragePlace {
-    /// The boot of the machine, and the namespace of its process ids; empty if the system does not tell.
+    /// The boot id of the machine and the namespace of its process ids; empty if the system does not reveal them.
     machine: String,
 }
 

@@ -1,7 +1,7 @@
 //! Connections to a server, for synchronous code.
 //!
-//! The thread that uses a connection also drives it (`socket.rs`). A thread of the store does the work that no caller waits for: it
-//! listens for notifications, and starts periodic work.
+//! The thread that uses a connection also drives it (`socket.rs`). A background thread of the store does the work that no caller
+//! waits for: it listens for notifications, and starts periodic work.
 
 use std::{
     error::Error as _,
@@ -34,7 +34,7 @@ const WAITING: Duration = Duration::from_secs(60);
 
 /// The connections of a store, and its thread.
 pub(super) struct Link {
-    /// `None` only while the link is dropped.
+    /// `None` only while the link is being dropped.
     runtime: Option<Runtime>,
     pool: Arc<Pool>,
 }
@@ -83,7 +83,8 @@ impl Drop for Link {
             std::mem::take(&mut connections.idle)
         };
         drop(idle);
-        // Do not wait for the thread: a task of another runtime must not block, and nothing depends on it.
+        // Do not wait for the thread to end: the caller may be a task of another runtime, which must not block, and nothing
+        // depends on the thread.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -122,7 +123,7 @@ struct Pooled {
 
 /// A connection in use. Dropping it gives it back.
 pub(super) struct Object {
-    /// `None` only while the object is dropped.
+    /// `None` only while the object is being dropped.
     pooled: Option<Pooled>,
     pool: Arc<Pool>,
 }
@@ -131,13 +132,13 @@ impl Deref for Object {
     type Target = ClientWrapper;
 
     fn deref(&self) -> &ClientWrapper {
-        &self.pooled.as_ref().expect("BUG: it is there until it is dropped").client
+        &self.pooled.as_ref().expect("BUG: the connection is only taken on drop").client
     }
 }
 
 impl DerefMut for Object {
     fn deref_mut(&mut self) -> &mut ClientWrapper {
-        &mut self.pooled.as_mut().expect("BUG: it is there until it is dropped").client
+        &mut self.pooled.as_mut().expect("BUG: the connection is only taken on drop").client
     }
 }
 
@@ -244,7 +245,7 @@ impl Object {
     where
         F: Future<Output = Result<T, Trouble>>,
     {
-        let pooled = self.pooled.as_ref().expect("BUG: it is there until it is dropped");
+        let pooled = self.pooled.as_ref().expect("BUG: the connection is only taken on drop");
         let driver = Arc::clone(&pooled.driver);
         driver.run(work(self))
     }
@@ -322,8 +323,8 @@ impl Trouble {
             if matches!(why.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound))
     }
 
-    /// Whether the connection broke or could not be made, and trying again at once may help. A statement that the server refused is
-    /// different; and a retry does not help if no server listens, or if the server is only starting.
+    /// Whether the connection broke or could not be made, so that another attempt at once may help. It does not help if the
+    /// server refused the statement, if no server listens, or if the server is still starting.
     fn is_broken(&self) -> bool {
         match self {
             Self::Store(_) => false,
@@ -353,8 +354,8 @@ const ONLY_READS: &str =
 const PASSWORD: &str =
     "put the right user and password into the address, PGUSER and PGPASSWORD, or ~/.pgpass";
 
-/// An error of the connection itself. The library hides the kinds of its errors, so the cause decides: a failed handshake, another
-/// socket error, or a text of the library if the server does not fit the settings of the address.
+/// Converts an error of the connection itself. The library hides the kinds of its errors, so this examines the cause: a failed
+/// handshake, another socket error, or a text of the library if the server does not match the settings of the address.
 fn disconnected(what: &'static str, error: &tokio_postgres::Error) -> StoreError {
     let why = reason(error);
     let hint = match error.source().map(|cause| cause.downcast_ref::<io::Error>()) {
@@ -373,8 +374,8 @@ pub(super) fn failed(what: &'static str, error: &tokio_postgres::Error) -> Store
     let Some(refusal) = error.as_db_error() else { return disconnected(what, error) };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
-    // Connections, resources, an operator's intervention, the system, privileges, a read-only server. None of these concerns the
-    // entries themselves.
+    // These are errors of connections, resources, the operator's intervention, the system, privileges, and a read-only server.
+    // None of them is about the entries themselves.
     let unwritable = matches!(class, "08" | "28" | "3D" | "53" | "57" | "58")
         || [&SqlState::READ_ONLY_SQL_TRANSACTION, &SqlState::INSUFFICIENT_PRIVILEGE].contains(&code);
     let hint = match code {

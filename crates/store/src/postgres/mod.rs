@@ -67,7 +67,7 @@ struct Inner {
     link: Link,
     location: Location,
     access: Access,
-    /// The facts that were found when the server was first reached.
+    /// The facts about the database, read when the server was first reached.
     opened: OnceLock<OpenState>,
     digester: Digester,
     /// Summaries of conversations to which this process appends, so that an append need not read them first.
@@ -117,7 +117,7 @@ fn connect(address: &Address) -> StoreResult<Link> {
     Link::new(address::reach(address, &address::Process)?)
 }
 
-/// Finds out whether a database can be written, in a transaction that is rolled back.
+/// Checks whether a database can be written, in a transaction that is rolled back.
 pub(crate) fn try_writing(address: &Address) -> StoreResult<()> {
     connect(address)?.run("writing to the database", |mut client| async move {
         let found = schema::find(&client).await?;
@@ -415,7 +415,8 @@ impl Store for Postgres {
         {
             return Ok(Tail::of(last));
         }
-        // Either another writer appended first, or this append is a repetition. The stored entries show which.
+        // Either another writer appended first, or an earlier attempt already stored these entries. The stored entries show
+        // which.
         for _ in 0..TRIES {
             let (found, later) = self.link()?.run("reading the newest entries", |client| async move {
                 let found = append::tail(&client, id).await?;

@@ -1,8 +1,8 @@
 //! Tells readers on any machine that a conversation has new entries, and receives such notifications.
 //!
-//! An append does not notify in its own transaction, because the server commits transactions that notify one after another. A task
-//! notifies afterwards, for many conversations in one statement, and never runs two statements at a time. A notification may be
-//! lost, so readers also check from time to time.
+//! An append does not notify in its own transaction, because the server commits notifying transactions one at a time. Instead, a
+//! task notifies afterwards, for many conversations in one statement, and never runs two statements at a time. A notification may
+//! be lost, so readers also check from time to time.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -246,7 +246,7 @@ struct Reader<'h> {
     conversation: ConversationId,
 }
 
-/// A point in time, to check whether a notification arrived since.
+/// A point in time, to check later whether a notification has arrived since then.
 type Mark = (u64, u64);
 
 impl<'h> Reader<'h> {

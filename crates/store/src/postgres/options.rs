@@ -18,7 +18,7 @@ pub(super) const SEARCH: &str = "search";
 
 const PARTITIONS: &str = "partitions";
 
-/// Their names, and their effects.
+/// The options, with their names and effects.
 const OPTIONS: [(&str, &str); 2] = [
     (SEARCH, "searches use an index instead of reading every conversation"),
     (PARTITIONS, "entries are in 16 tables instead of one, by conversation"),

@@ -32,7 +32,7 @@ pub(super) fn read(link: &Link, id: ConversationId, from: u64, each: OnItem<'_>)
     let (mut next, mut most) = (from, FIRST);
     let mut newest = None;
     loop {
-        // Send both queries at once, the page first: then the tail is from the same moment or later.
+        // Send both queries at once, the page first, so that the tail is from the same moment as the page or later.
         let (page, tail) = link.run("reading the conversation", |client| {
             let (query, name, next) = (&query, &name, next as i64);
             async move {

@@ -22,7 +22,8 @@ use crate::{
     store::StoredItem,
 };
 
-/// The pauses are long, because other programs use the server, too. A service that appends without a pause still gets its rows.
+/// The pauses are long, because other programs use the server, too. `longest` makes sure that a service that never stops
+/// appending still gets its rows.
 pub(super) const RHYTHM: Rhythm = Rhythm { rest: 10, longest: Duration::from_secs(5) };
 
 /// How many conversations that are behind are fetched at a time.
@@ -161,7 +162,7 @@ fn report(inner: &Inner, id: ConversationId) -> StoreResult<()> {
 /// The entries that rows were made from.
 struct Read {
     newest: i64,
-    /// The `seq` of those that have content.
+    /// The `seq` of the entries that have content.
     told: Vec<i64>,
     /// The `seq` up to which entries were reported before.
     reported: i64,
@@ -191,19 +192,21 @@ fn read(inner: &Inner, id: ConversationId, from: u64) -> StoreResult<Vec<Entry>>
         ControlFlow::Continue(())
     });
     match read {
-        // It was deleted a moment ago.
+        // The conversation was deleted a moment ago.
         Err(StoreError::NotFound(_)) => Ok(Vec::new()),
         read => read.map(|()| entries),
     }
 }
 
-/// Whether every entry except the first follows another one of them, so that none belongs to a branch that begins earlier.
+/// Whether every entry except the first follows another of these entries. Then none of them belongs to a branch that begins
+/// earlier.
 fn is_connected(entries: &[Entry]) -> bool {
     let ids: HashSet<EntryId> = entries.iter().map(Entry::id).collect();
     entries.iter().skip(1).all(|entry| entry.envelope().parent.is_some_and(|parent| ids.contains(&parent)))
 }
 
-/// How many entries back an unanswered call is still looked at again. A result of an older call causes all entries to be read.
+/// If a call without a result is less than this many entries back, the entries from that call on are read again. A result of an
+/// older call causes all entries to be read.
 const UNFINISHED: i64 = 1000;
 
 /// The SQL condition that a summary has a scope.
@@ -259,7 +262,7 @@ pub(super) async fn settings(client: &Object) -> Result<([u8; 32], bool), Troubl
     Ok((key, row.get::<_, Option<&str>>(1) == Some("true")))
 }
 
-/// A text that PostgreSQL accepts: it cannot contain a zero byte.
+/// Makes a text acceptable for PostgreSQL, whose texts cannot contain a zero byte.
 fn shown(text: &str) -> String {
     text.replace('\0', "\u{2400}")
 }
@@ -290,7 +293,7 @@ async fn put(
         "SELECT count(*) FROM rejoin.entry WHERE conversation = $1 AND seq = ANY($2) AND body IS NOT NULL";
     let counted = transaction.prepare_cached(query).await?;
     let still: i64 = transaction.query_one(&counted, &[&name, &read.told]).await?.get(0);
-    // Entries were erased or reported since they were read. The next update does the rest.
+    // Entries were erased or reported after they were read here. The next update handles them.
     if reported != read.reported || still != read.told.len() as i64 {
         return Ok(());
     }
@@ -355,8 +358,8 @@ async fn messages(
     Ok(())
 }
 
-/// A JSON text that `jsonb` accepts. It refuses escaped zero bytes, unpaired surrogates, and numbers out of its range: these become
-/// `\u{2400}`, `\u{fffd}` and texts.
+/// Makes JSON acceptable for `jsonb`, which refuses escaped zero bytes, unpaired surrogates, and numbers out of its range. They
+/// become `\u{2400}`, `\u{fffd}` and strings.
 fn as_jsonb(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;

@@ -64,7 +64,7 @@ impl<'e> Columns<'e> {
         columns
     }
 
-    /// The batch as a table `e` in a statement. Its columns are the parameters numbered from `first`.
+    /// The SQL for the batch as a table `e`, whose columns are the parameters numbered from `first`.
     pub(super) fn unnest(first: usize) -> String {
         let types = [
             "bigint", "uuid", "uuid", "bytea", "bigint", "text", "text", "bytea", "bytea", "bytea", "bytea",

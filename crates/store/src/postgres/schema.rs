@@ -29,7 +29,7 @@ const TABLES: [&[&str]; MIGRATIONS.len()] = [
     &[],
 ];
 
-/// The number of the server's lock that lets one process at a time migrate: the letters of `rejoin`.
+/// The number of the server's lock under which migrations run, one process at a time. It is `rejoin` in ASCII.
 pub(super) const LOCK: i64 = 0x7265_6a6f_696e;
 
 /// The state of the schema `rejoin` in a database.
@@ -63,11 +63,11 @@ pub(super) async fn find(client: &Object) -> Result<SchemaState, Trouble> {
     let made = TABLES.iter().flat_map(|tables| *tables).find(|table| is_there(table));
     if let (0, Some(made)) = (version, made) {
         let why = format!(
-            "its tables were not made to the end: rejoin.{made} is there, and rejoin.schema_version names no version"
+            "its tables were not made to the end: rejoin.{made} exists, but rejoin.schema_version names no version"
         );
         return Err(refused(
             why,
-            "restore the database from a backup, or rename the schema `rejoin` to begin anew",
+            "restore the database from a backup, or rename the schema `rejoin` to start over",
         )
         .into());
     }

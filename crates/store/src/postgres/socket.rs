@@ -1,8 +1,8 @@
 //! A connection that the waiting thread drives itself.
 //!
-//! The library is asynchronous: it polls a socket and expects to be woken. Here the socket blocks, but only when the thread has
-//! nothing else to do. A statement then takes one write and one read in the caller's own thread, and no other thread must be woken.
-//! The caller may run in any runtime or in none.
+//! The library is asynchronous: it polls a socket and expects to be woken. This socket blocks instead, but only when the thread
+//! has nothing else to do. So a statement takes one write and one read in the caller's own thread, and no other thread must be
+//! woken. The caller may run in any async runtime or in none.
 
 use std::{
     future::Future,
@@ -33,7 +33,7 @@ use crate::lock::guard;
 /// The most bytes that are read at once.
 const AT_ONCE: usize = 64 << 10;
 
-/// The kind of error for a read-only server when a writable one is wanted.
+/// The kind of error if the server is read-only but the address asks for a writable one.
 pub(super) const ONLY_READS: io::ErrorKind = io::ErrorKind::ReadOnlyFilesystem;
 
 /// Connects to the server.
@@ -43,7 +43,7 @@ pub(super) struct Dialer {
     pub(super) tls: tls::Connect,
 }
 
-/// Sockets, each connected when it is requested.
+/// An iterator of sockets. Each is connected only when it is requested.
 type Streams<'c> = Box<dyn Iterator<Item = io::Result<Stream>> + 'c>;
 
 type ServerConnection = Connection<Socket, <tls::Connect as MakeTlsConnect<Socket>>::Stream>;
@@ -81,8 +81,8 @@ impl Driver {
 
     /// Runs a future to its end. The future must wait only for this connection.
     pub(super) fn run<F: Future>(&self, future: F) -> F::Output {
-        // The runtime of the caller's task must not count these polls as the task's work: it would make us wait for a budget that
-        // only the task itself can renew.
+        // Otherwise the runtime of the caller's task would count these polls against the task's budget. When the budget ran out,
+        // we would wait forever, because only the task itself can renew it.
         let mut future = pin!(tokio::task::unconstrained(future));
         let mut context = Context::from_waker(Waker::noop());
         loop {
@@ -158,8 +158,7 @@ impl Dialer {
             for stream in streams {
                 match stream.map_err(Trouble::from).and_then(|stream| self.greet(stream, name)) {
                     Ok(connected) => return Ok(connected),
-                    // Of several hosts' errors, report one from a server that answered, rather than one from a host without a
-                    // server.
+                    // If several hosts fail, report the error of one that answered, rather than of one without a server.
                     Err(why) if refused.as_ref().is_none_or(Trouble::is_silence) => refused = Some(why),
                     Err(_) => {}
                 }
@@ -177,7 +176,7 @@ impl Dialer {
         let encrypt = MakeTlsConnect::<Socket>::make_tls_connect(&mut maker, name);
         let encrypt = encrypt.map_err(io::Error::other)?;
         stream.set_read_timeout(timeout(config))?;
-        // The connection owns the socket from here on; this is a second handle of it.
+        // From here on, the connection owns the socket. Keep a second handle to it.
         let waiting = stream.try_clone()?;
         let mut connecting = pin!(config.connect_raw(Socket { stream, gate: Arc::clone(&gate) }, encrypt));
         let mut context = Context::from_waker(Waker::noop());
@@ -300,7 +299,7 @@ impl AsyncRead for Socket {
         _: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Block only once: after that, the data that was read may be all that the caller waits for.
+        // Block only once: the data that was read then may be all that the caller waits for.
         if !self.gate.may_wait.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }

@@ -1,4 +1,4 @@
-//! The rows for lists: one for each conversation. The append of an entry updates it in the same statement.
+//! The rows for lists, one per conversation. An append updates the row of its conversation in the same statement.
 //!
 //! The row is derived from the entries. If an append cannot derive it, or entries were removed, the conversation is noted in
 //! `stale`, and the next list derives its row again.
@@ -168,7 +168,7 @@ fn read(row: &Row) -> Option<(Summary, String)> {
     Some((summary, String::from_utf8_lossy(row.get(15)).into_owned()))
 }
 
-/// The stored summary of a conversation that ends with this entry, ready to be continued.
+/// The stored summary of a conversation that ends with this entry, in a form to which entries can be added.
 pub(super) async fn resume(
     client: &Object,
     version: i64,

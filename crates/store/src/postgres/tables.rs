@@ -1,4 +1,4 @@
-//! Reads the tables of a chat bot's history, in a database that is not a rejoin store. Nothing is changed there.
+//! Reads the tables of a chat bot's history from a database that is not a rejoin store. It never changes that database.
 
 use super::link::{Object, Trouble, refused};
 use crate::{error::StoreResult, location::Address};
@@ -18,7 +18,7 @@ const AT_ONCE: i32 = 500;
 pub fn each_history(address: &Address, each: &mut dyn FnMut(String)) -> StoreResult<()> {
     let link = super::connect(address)?;
     let each = std::cell::RefCell::new(each);
-    // Do not repeat this if the connection breaks: texts that were already passed on would come twice.
+    // Do not repeat this if the connection breaks: `each` would get some texts twice.
     link.pool().run_once("reading the tables", |client| {
         let each = &each;
         async move { read(client, &mut |text| (*each.borrow_mut())(text)).await }

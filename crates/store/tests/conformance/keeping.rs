@@ -17,7 +17,7 @@ fn erased_content_is_gone() {
         assert_eq!(search(&*store, "XYZZYPLUGH").len(), 1);
         let note = talk.erased(entries[3].id());
         let moved = store.erase(talk.id, Tail::of(&entries[3]), entries[3].id(), &note);
-        assert!(moved.is_err(), "{}: somebody went on", home.name);
+        assert!(moved.is_err(), "{}: an erasure after an older tail is refused", home.name);
         for _ in 0..2 {
             let end = store.erase(talk.id, tail(&entries).unwrap(), entries[3].id(), &note).unwrap();
             assert_eq!(end, Tail::of(&note), "{}: again is no different", home.name);
@@ -166,7 +166,7 @@ fn change(home: &Home, from: &str, to: &str) {
         }
         fs::write(&path, bytes).unwrap();
     }
-    assert!(changed > 0, "{}: the content is there to be changed", home.name);
+    assert!(changed > 0, "{}: no content was found to change", home.name);
 }
 
 /// The same for the first entry, which has no parent.

@@ -67,7 +67,12 @@ fn waiting_ends_with_the_next_entry() {
         let again = if home.is_on_disk() { Some(home.open()) } else { None };
         let writer = again.as_deref().unwrap_or(&*store);
         let known = tail(&entries);
-        assert_eq!(store.wait(talk.id, None, long).unwrap(), known, "{}: it is there already", home.name);
+        assert_eq!(
+            store.wait(talk.id, None, long).unwrap(),
+            known,
+            "{}: the entries are there already",
+            home.name
+        );
         let begun = Instant::now();
         assert_eq!(store.wait(talk.id, known, Duration::from_millis(50)).unwrap(), known, "{}", home.name);
         assert!(begun.elapsed() >= Duration::from_millis(50), "{}", home.name);

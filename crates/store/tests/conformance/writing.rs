@@ -28,7 +28,7 @@ fn what_is_appended_is_read() {
                 if seen == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
             .unwrap();
-        assert_eq!(seen, 3, "whoever breaks gets no more");
+        assert_eq!(seen, 3, "after a break, no more items are passed");
         assert!(problems(&*store, None).is_empty());
         let verified = store.verify(None, &mut |_| ()).unwrap();
         assert_eq!((verified.conversations, verified.entries), (1, 10));

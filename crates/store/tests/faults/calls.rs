@@ -67,7 +67,7 @@ fn at_every_call(shim: &Shim, faults: &[Kind], check: impl Fn(&Place, Kind, u64)
 }
 
 /// S4-24, B29: whichever call fails, acknowledged entries stay, the same entries can be appended again, each of them is stored
-/// once, and at the end everything is there as if nothing had happened.
+/// once, and in the end the store is the same as without the failure.
 #[test]
 fn a_call_that_fails_loses_nothing() {
     let Some(shim) = shim() else { return };

@@ -99,7 +99,7 @@ fn an_old_schema_is_upgraded_and_a_copy_is_kept() {
     fs::copy(&backup, &restored).unwrap();
     holds_the_old(&restored, WRITE);
     holds_the_old(&backup, READ);
-    assert_eq!(version(&backup), 1, "whoever looks into the copy leaves it as it is");
+    assert_eq!(version(&backup), 1, "reading the copy does not upgrade it");
 
     // It continues, and is not copied again.
     let store = place.open();

@@ -203,7 +203,7 @@ fn eight_writers(kind: &'static str, time: Duration) {
                     store.read(summary.id, 0, &mut |_| ControlFlow::Continue(())).unwrap();
                 }
             }
-            assert!(looks > 0 && most > 0, "{kind}: nobody looked");
+            assert!(looks > 0 && most > 0, "{kind}: the reader saw no entries");
         });
         let listening: Vec<_> =
             children.into_iter().map(|child| scope.spawn(move || ChildOutput::by(child))).collect();

@@ -77,7 +77,7 @@ proptest! {
         for entry in &entries {
             // An entry that lost exactly its content looks erased: its hashes still verify.
             let body = |other: &Entry| other.body() == entry.body() || entry.body().is_none();
-            prop_assert!(damaged.entries.iter().any(body), "nobody said {}", entry.to_line());
+            prop_assert!(damaged.entries.iter().any(body), "this was never written: {}", entry.to_line());
         }
         let mut seqs: Vec<u64> = entries.iter().map(|entry| entry.envelope().seq).collect();
         prop_assert!(seqs.is_sorted());

@@ -67,7 +67,7 @@ impl Damaged {
         assert_eq!(ids(&back), ids(expected), "{what}");
     }
 
-    /// Every entry is there, one line is reported as changed, and the conversation continues.
+    /// Checks that every entry is read, one line is reported as changed, and the conversation continues.
     fn is_whole_beside(&self, store: &dyn Store, line: u64, what: &str) {
         self.check(store, &self.entries, what);
         let found = problems(store, None);

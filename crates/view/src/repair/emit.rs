@@ -1,4 +1,4 @@
-//! Decides what each state becomes: turns paired messages into the items of a sound view, with a finding for every change.
+//! Turns paired messages into the items of a sound view, with a finding for every change.
 //!
 //! See [`Emitter::result`] for orphans, and [`Emitter::plan`] for unanswered calls.
 
@@ -50,7 +50,7 @@ pub(super) struct Emitter<'h> {
     messages: &'h [Arc<Message>],
     base: usize,
     pub state: State,
-    /// First call of this stretch, and which calls from there on are left out.
+    /// The number of the first call of this stretch, and for each call from there on whether it is left out.
     first_call: usize,
     left_out: Vec<bool>,
     pub items: Vec<Item>,
@@ -99,7 +99,7 @@ impl<'h> Emitter<'h> {
         &self.messages[index as usize - self.base]
     }
 
-    /// Counts steps. Every loop here that can exceed one block reports the number of its rounds.
+    /// Counts steps. Every loop in this file that can run over more than one block reports its number of rounds.
     fn count(&mut self, steps: usize) {
         #[cfg(test)]
         {
@@ -131,8 +131,8 @@ impl<'h> Emitter<'h> {
         self.mixed(index, message, role, outcomes);
     }
 
-    /// The common case: the slot alone shows that the message is sent unchanged. Reading the message again would take longer than
-    /// the rest of the repair.
+    /// Handles the common case, in which the slot alone shows that the message is sent unchanged. Reading the message again would
+    /// take longer than the rest of the repair.
     fn as_it_is(&mut self, index: usize, slot: MessageSlot) -> bool {
         let Some(role) = slot.role else { return false };
         let index = index as u32;
@@ -206,7 +206,7 @@ impl<'h> Emitter<'h> {
         SoundRole::of(&message.role).unwrap_or(SoundRole::User)
     }
 
-    /// Decides about the calls of one message.
+    /// Decides for each call of one message what becomes of it.
     fn plan(&mut self, index: usize, calls: std::ops::Range<usize>) -> Vec<Outcome> {
         let (pairing, policy) = (self.pairing, self.policy);
         let shown = |slot: &CallSlot| slot.has_answer(policy) && slot.fate != Fate::ClosedWithBatch;

@@ -1,5 +1,4 @@
 //! The cost of repairing: steps and time grow linearly with the history. Histories are sketched as in `tests.rs`.
-//! `tests.rs`.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The repair pass: any history in, a [`SoundView`] and findings out.
 //!
-//! It is total, linear, and not recursive, and it copies no text: a view shares the messages it was made from. `pairing.rs` decides
-//! which result answers which call, `emit.rs` what each state becomes. A running conversation keeps its [`Repairer`]: sent messages
-//! are sealed, and a new turn costs only its new messages.
+//! It is total, linear, and not recursive, and it copies no text: a view shares the messages it was made from. `pairing.rs`
+//! decides which result answers which call, and `emit.rs` how each message is shown. A running conversation keeps its
+//! [`Repairer`]: sent messages are sealed, and a new turn costs only its new messages.
 
 mod emit;
 mod log;

@@ -1,4 +1,4 @@
-//! What each broken state becomes, under both policies. The cost is tested in `linear_tests.rs`.
+//! Tests how each broken state is repaired, under both policies. `linear_tests.rs` tests the cost.
 //!
 //! Histories are sketched: `u` user, `s` system, `a` assistant, `a[1,2]` calls with these ids, `r1` a result, `r` one without an
 //! id. A mark after a call gives its fate: `!` started, `-` not started, `?` awaiting approval, `x` closed as left out, `w` closed
@@ -190,7 +190,7 @@ const BECOMES: &str = "
     a[1,1] r1 r1                 = a[1,1_2]                   = a[1,1_2]
     a[1] r1 a[1_2] r1_2 a[1] r1  = a[1] a[1_2] a[1_3]         = a[1] a[1_2] a[1_3]
 
-    a derived id that somebody else wants later: what was sent stays, the later one moves
+    a derived id that a later call has as its own: what was sent stays, the later one moves
     a[1] r1 a[1] r1 a[1_2] r1_2  = a[1] a[1_2] a[1_2_2]       = a[1] a[1_2] a[1_2_2]
 
     the newest message that has an open call gets the result, and in it the first such call
@@ -327,7 +327,7 @@ fn sound_histories_are_left_alone() {
     }
 }
 
-/// The messages of a view: results are joined in order, call and result share the derived id, arguments are wrapped.
+/// In the messages of a view, results are joined in order, a call and its result share the derived id, and arguments are wrapped.
 #[test]
 fn what_the_messages_say() {
     let messages = |sketch: &str| repair(&history(sketch), OnBroken::Keep).view.to_messages();
@@ -358,7 +358,7 @@ fn a_view_is_emitted_once_per_request() {
     }
 }
 
-/// The decisions that a request sent now would make can be read.
+/// `undecided` returns the decisions that a request would make if it were sent now.
 #[test]
 fn undecided_calls() {
     let mut repairer = Repairer::new(OnBroken::Drop);
@@ -419,7 +419,7 @@ fn the_first_change_is_known() {
     assert_eq!(
         at("u a[1] u", OnBroken::Keep),
         Some(FirstChange { item: 2, part: 0 }),
-        "the result is what is new"
+        "the result is the first change"
     );
     assert_eq!(
         at("u ta[1] u", OnBroken::Drop),

@@ -15,7 +15,7 @@ use crate::{TokenCounter, path::Walk};
 pub struct CompactPolicy {
     /// How many tokens of the newest messages stay unchanged.
     pub tail_tokens: u64,
-    /// How many tokens of the user's older messages stay, too, newest first.
+    /// How many tokens of the user's older messages are kept as well, newest first.
     pub user_tokens: u64,
     /// The fewest turns that stay unchanged, however long they are.
     pub turns: usize,

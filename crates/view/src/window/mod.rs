@@ -1,5 +1,6 @@
 //! Decides what a model still sees when a conversation outgrows its window: which results become tombstones ([`prune`]), which lose
-//! their middle ([`shorten`]), and which messages a summary replaces ([`compact`]). The code is pure: it does not call a model or write an entry.
+//! their middle ([`shorten`]), and which messages a summary replaces ([`compact`]). The code is pure: it does not call a model or
+//! write an entry.
 
 pub mod compact;
 pub mod prune;
@@ -92,7 +93,7 @@ fn places_to_cut(walk: &Walk) -> Vec<bool> {
     let messages = walk.messages();
     let mut pairing = Pairing::default();
     messages.iter().for_each(|message| pairing.add(message));
-    // How many more pairs begin than end at each index.
+    // At each index: the number of pairs that begin there, minus those that end there.
     let mut pairs = vec![0i64; messages.len() + 1];
     for result in pairing.paired() {
         let Some(call) = result.call else { continue };

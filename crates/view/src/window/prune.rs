@@ -18,7 +18,7 @@ pub struct PrunePolicy {
     /// How many tokens all results together may take. The oldest are pruned until the rest fit.
     pub token_budget: Option<u64>,
     /// The fewest results to prune together. With 1, a result is pruned as soon as a rule applies. Without a number, pruning waits
-    /// until it can prune many, because after every change the provider must read everything behind it again.
+    /// until it can prune many, because each change makes the provider read everything after it again.
     pub batch: Option<usize>,
 }
 

@@ -7,7 +7,7 @@ use crate::{TokenCounter, excerpt, path::Walk};
 /// The fewest bytes that are shown of a result.
 const SHORTEST: usize = 2 * 1024;
 
-/// Results to shorten, and what the results take together.
+/// Results to shorten, and the tokens of all results before and after that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shortening {
     /// The results to shorten.
@@ -26,7 +26,7 @@ struct Candidate<'w> {
 }
 
 /// Shortens the largest results from an index on, so that together they take at most `budget` tokens. Pinned results stay whole, and
-/// of every other one about two kilobytes are shown at least.
+/// at least about two kilobytes of every other result are shown.
 #[must_use]
 pub fn plan(walk: &Walk, counter: &TokenCounter, from: usize, budget: u64) -> Shortening {
     let candidates = candidates(walk, counter, from);

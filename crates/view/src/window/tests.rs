@@ -1,4 +1,4 @@
-//! Choices about long conversations: what is never split, and how texts are shortened.
+//! Tests of the choices about long conversations: pairs are never split, and shortened texts keep their budget.
 
 use std::time::Duration;
 

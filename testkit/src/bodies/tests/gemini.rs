@@ -158,7 +158,7 @@ fn results_are_broken_in_every_way() {
             !first.is_empty() && !second.is_empty() && names(&calls) == names(&both)
         })
     });
-    counts.list("nobody called", |items| {
+    counts.list("a result first, without a call", |items| {
         items.first().is_some_and(|first| !results(first).is_empty() && calls(first).is_empty())
     });
     counts.done();
@@ -183,7 +183,7 @@ fn what_stands_around_occurs() {
     }
     counts.body("functions", |body| body["tools"][0]["functionDeclarations"].is_array());
     counts.body("functions in snake case", |body| body["tools"][0]["function_declarations"].is_array());
-    counts.body("tools of its own", |body| body["tools"][0]["googleSearch"].is_object());
+    counts.body("a built-in tool", |body| body["tools"][0]["googleSearch"].is_object());
     for field in ["toolConfig", "generationConfig", "model"] {
         counts.body(field, |body| body.get(field).is_some());
     }

@@ -60,7 +60,7 @@ fn messages_are_broken_in_every_way() {
     counts.item("half of a pair", |item| {
         item["content"].as_str().is_some_and(|text| text.contains('\u{fffd}'))
     });
-    counts.item("an id of its own", |item| item["role"].is_string() && item["id"] == "msg_1");
+    counts.item("an id of the message", |item| item["role"].is_string() && item["id"] == "msg_1");
     counts.item("calls of OpenAI Chat", |item| {
         item["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty())
     });
@@ -131,7 +131,7 @@ fn outputs_are_broken_in_every_way() {
         counts.item(&format!("{kind}, under `id`"), |item| {
             is(item, kind) && item.get("call_id").is_none() && item.get("id").is_some()
         });
-        counts.item(&format!("{kind}, for nobody"), |item| {
+        counts.item(&format!("{kind}, without any id"), |item| {
             is(item, kind) && item.get("call_id").is_none() && item.get("id").is_none()
         });
         let call = kind.trim_end_matches("_output");

@@ -333,7 +333,7 @@ impl OpenConversation {
         self.once(task.into())
     }
 
-    /// Makes it the active conversation of this folder; a new one as soon as it is stored.
+    /// Makes this the active conversation of the folder. A new conversation becomes active as soon as it is stored.
     pub fn make_active(&mut self, cli: &CliContext) {
         self.pointer = Some(cli.pointer());
         let conversation = self.worker.conversation();

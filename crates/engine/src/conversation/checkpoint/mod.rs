@@ -34,7 +34,7 @@ const VERSION: u64 = 3;
 /// The most messages to allocate room for when the first piece announces a number of them: that number is not trusted further.
 const FORESEEN: usize = 1 << 18;
 
-/// The fewest entries that a checkpoint must save from being read. Reading fewer is quick anyway.
+/// A conversation gets a checkpoint only if that saves reading more than this many entries. Reading fewer is quick anyway.
 const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
 
 /// The part of a conversation that was read.
@@ -42,14 +42,14 @@ const WORTH: usize = if cfg!(debug_assertions) { 20 } else { 500 };
 pub(super) struct Part {
     /// Everything from this `seq` on was read.
     pub(super) from: u64,
-    /// The entries before that which were not read.
+    /// The gaps before that: entries that were not read.
     pub(super) gaps: EntryGaps,
     /// The newest entry when the checkpoint was made.
     newest: Tail,
 }
 
 impl Part {
-    /// Whether it holds results without their content.
+    /// Whether some results were read without their content.
     pub(super) fn leaves_results_unread(&self) -> bool {
         let is_unread = |known: &StandIn| matches!(known.results, StandInResults::Unread(_));
         self.gaps.values().flat_map(|gap| &gap.stand_ins).any(is_unread)
@@ -64,7 +64,7 @@ impl Part {
     /// Does what [`Part::suffices`] does, for a path along these entries.
     fn suffices_for(&self, path: &[&Entry], entries: &[Entry]) -> bool {
         let is_new = |entry: &&Entry| entry.envelope().seq > self.newest.seq;
-        // A head before that entry may also be before the compaction, so its messages may not have been read.
+        // If the checkpoint's newest entry is not on the path, the head may be before the compaction, where messages are unread.
         path.iter().rev().any(|entry| entry.id() == self.newest.id)
             && !entries.iter().filter(is_new).any(|entry| self.needs_more(entry, entries))
     }
@@ -99,7 +99,7 @@ impl Part {
     }
 }
 
-/// Which entries of a conversation the next turn needs.
+/// The entries of a conversation that the next turn needs.
 #[derive(Debug, PartialEq, Eq)]
 struct Checkpoint {
     /// The newest entry when it was made.
@@ -117,8 +117,8 @@ struct Checkpoint {
 /// The size in bytes from which an imported conversation gets a checkpoint, so that its first turn need not read all of it.
 const LARGE: usize = if cfg!(debug_assertions) { 4_000 } else { 8 << 20 };
 
-/// How many tokens of the newest results a checkpoint of an imported conversation does not leave unread, by an estimate: as many as
-/// a turn keeps in the largest windows.
+/// How many estimated tokens of the newest results are always read with a checkpoint of an imported conversation: as many as a
+/// turn keeps in the largest windows.
 const KEPT_TOKENS: u64 = if cfg!(debug_assertions) { 200 } else { 60_000 };
 
 /// Makes a checkpoint of a conversation that was just imported, and stores it, if a compaction hides most of the conversation or if
@@ -132,12 +132,12 @@ pub(crate) fn keep_of_import(store: &dyn Store, id: ConversationId, entries: &[E
     }
 }
 
-/// Which results a checkpoint may leave unread.
+/// The results that are read with a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResultsRead {
-    /// None: every result that is not pruned is read.
+    /// Every result that is not pruned.
     All,
-    /// The old ones, which the first turn will prune anyway.
+    /// Only the newest: the first turn will prune the older ones anyway.
     OfNewest,
 }
 
@@ -323,7 +323,7 @@ impl Checkpoint {
         read.comes_to_the_same(entries, &earlier, &walk).then_some(pieces)
     }
 
-    /// Whether its entries lead to the same view and the same provider as all entries do.
+    /// Whether the entries of the checkpoint lead to the same view and the same provider as all entries.
     fn comes_to_the_same(self, entries: &[Entry], earlier: &[(&Entry, usize)], walk: &Walk) -> bool {
         let later = entries.iter().filter(|entry| entry.envelope().seq >= self.from);
         let chosen: Vec<Entry> = earlier.iter().map(|(entry, _)| *entry).chain(later).cloned().collect();

@@ -1,6 +1,6 @@
 //! The messages of a checkpoint as text, in pieces. A line before each message gives its length and other facts about it.
 //!
-//! Parsing them is most of the work of opening a long conversation, so two threads share it.
+//! Most of the time to open a long conversation goes into parsing these messages, so two threads share that work.
 
 use std::{
     fmt::Write as _,
@@ -20,7 +20,7 @@ const DIGEST: usize = 22;
 /// The size in bytes at which a piece is full.
 const PIECE: usize = 1 << 16;
 
-/// The number of pieces before a second thread helps. Fewer are parsed before the thread has started.
+/// The number of pieces after which a second thread helps. Fewer pieces are parsed before a thread would have started.
 const FEW: usize = 4;
 
 /// The usual length in bytes of a message, for the capacity of lists.

@@ -62,7 +62,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             Aside::Title(title),
         );
     }
-    // The times, the version, settings.
+    // The object around the messages: times, version, settings.
     if let Some(text) = around(input, list) {
         builder.aside(SourcePlace { index: count, offset: 0, line: None }, Aside::Raw(text));
     }

@@ -1,9 +1,9 @@
 //! Cline and Roo Code: `api_conversation_history.json`, Anthropic's messages with a time each, alone or in the folder of a task.
 //!
-//! Both hide messages without removing them. Roo Code marks those that a summary stands for with the summary's id, and those that
-//! it left out for want of room with the id of a marker. Cline keeps the range that it left out in its display log. The display
-//! log itself, `ui_messages.json`, says the same for people and is kept beside the messages; `displayed.rs` reads one whose history
-//! is missing.
+//! Both hide messages without removing them. Roo Code marks messages that a summary replaces with the summary's id, and messages
+//! that it left out to save room with the id of a marker. Cline records the range that it left out in its display log,
+//! `ui_messages.json`. That log shows the same conversation to people and is kept beside the messages. If the history is missing,
+//! `displayed.rs` reads the display log instead.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -40,7 +40,7 @@ const DISPLAYED: &str = "ui_messages.json";
 /// Files of a task that are kept beside its messages.
 const BESIDE: &[&str] = &[DISPLAYED, "task_metadata.json", "history_item.json", "context_history.json"];
 
-/// Files of a task that are not kept: the model that was chosen, and copies of the user's files.
+/// Files of a task that are not kept: the settings, which name the chosen model, and copies of the user's files.
 const NOT_KEPT: &[&str] = &["settings.json", "checkpoints/"];
 
 /// Fields of a message that hold no words of the conversation.
@@ -48,7 +48,7 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("content.citations content.content.citations content.context content.content.context"),
     // The model and its counts, and reasoning that only its provider can read.
     Known::fields("modelInfo metrics encrypted_content"),
-    // An item of a display log is often JSON in a text, of which a part is read.
+    // An item of a display log often holds JSON in a string. Only a part of that JSON is read.
     Known::beside("say", "text"),
     Known::beside("ask", "text"),
 ];
@@ -80,7 +80,7 @@ fn sniff_displayed(root: Value<'_>, format: &str) -> Option<Claim> {
     Claim::new(certainty, kind == format, "items with `ts` of the types `say` and `ask`")
 }
 
-/// The program that wrote a history, as far as it tells.
+/// The program that wrote a history, as far as the history shows it.
 #[derive(Clone, Copy, PartialEq)]
 enum Kin {
     Cline,
@@ -88,7 +88,7 @@ enum Kin {
     Either,
 }
 
-/// A time in milliseconds that no history is older than.
+/// A time in milliseconds. Every history is newer.
 const YEAR_2001: u64 = 1_000_000_000_000;
 
 fn kind_of(root: Value<'_>) -> Option<Kin> {
@@ -114,7 +114,7 @@ fn kind_of(root: Value<'_>) -> Option<Kin> {
         {
             Kin::Roo
         }
-        // Without a mark, every message has to be timed in milliseconds: other programs may have a field of this name.
+        // Without a mark, every message must have a time in milliseconds, because other programs may have a field `ts`, too.
         () if items().all(|item| item.get("ts").and_then(Value::as_u64).is_some_and(|ts| ts > YEAR_2001)) => {
             Kin::Either
         }
@@ -132,10 +132,10 @@ pub(crate) fn read_roo(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>
     read(ROO, input, sample, None)
 }
 
-/// What else is known of a task.
+/// The facts about a task that its history does not hold.
 struct Task<'t> {
     id: &'t str,
-    /// Messages that are left out, by their numbers.
+    /// The first and the last message of the range that Cline left out, by number.
     left_out: Option<(usize, usize)>,
 }
 
@@ -163,7 +163,7 @@ fn read(
     let fates = fates(&items, task.and_then(|task| task.left_out));
     let mut history =
         History { format, builder, reader: MessageReader::new(Style::Blocks, None), model: None };
-    // What a summary stands for is before it on the path.
+    // The messages that a summary replaces come before it on the path.
     let summary =
         items.iter().zip(&fates).position(|(item, fate)| is_true(*item, "isSummary") && *fate == Fate::Sent);
     let summarized =
@@ -201,13 +201,13 @@ fn read(
     Ok(vec![builder.finish(&input.name, own, context)])
 }
 
-/// What becomes of a message.
+/// What the program does with a message when it resumes the task.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Sent,
-    /// A summary stands for it.
+    /// It is not sent, because a summary replaces it.
     Summarized,
-    /// It is left out for want of room.
+    /// It is not sent, to save room.
     LeftOut,
 }
 
@@ -215,7 +215,7 @@ fn is_true(item: Value<'_>, name: &str) -> bool {
     item.get(name).and_then(Value::as_bool) == Some(true)
 }
 
-/// What the program would do with each message on resuming.
+/// Decides for each message what the program would do with it when it resumes the task.
 fn fates(items: &[Value<'_>], left_out: Option<(usize, usize)>) -> Vec<Fate> {
     let ids = |mark: &str, name: &str| -> HashSet<String> {
         let marked = items.iter().filter(|item| is_true(**item, mark));
@@ -223,7 +223,7 @@ fn fates(items: &[Value<'_>], left_out: Option<(usize, usize)>) -> Vec<Fate> {
     };
     let (summaries, markers) = (ids("isSummary", "condenseId"), ids("isTruncationMarker", "truncationId"));
     let last = items.iter().rposition(|item| is_true(*item, "isSummary"));
-    // A summary of the model's own follows the first question, which stays.
+    // If the model itself wrote the summary, the summary follows the first question, which stays.
     let first_stays = last.is_some_and(|last| !items[last].says("role", "user"));
     let fate = |(index, item): (usize, &Value<'_>)| {
         let named = |name, known: &HashSet<String>| {
@@ -275,7 +275,7 @@ impl History {
     fn message(&mut self, item: Value<'_>, index: usize, text: &Arc<str>) -> Option<Message> {
         let raw = Raw::slice(text, item.start(), item.end())?;
         if item.says("type", "reasoning") {
-            // A message of its own, sealed by the provider.
+            // The item is reasoning that the provider encrypted. Only its summary can be read.
             let parts = item.given("summary").into_iter().flat_map(Value::items);
             let told: Vec<String> =
                 parts.filter_map(|part| Some(part.get("text")?.as_str()?.into_owned())).collect();
@@ -292,13 +292,14 @@ impl History {
             };
             thought.into_iter().for_each(|thought| *block = thought);
         }
-        // The time and the counts beside a message are not for its provider; its blocks may be sent as they are.
+        // The message has a time and counts, which its provider does not accept. So the item is not sent again, but its
+        // blocks may be.
         message.native = Some(Native::one(Text::new(self.format), raw, false));
         Some(message)
     }
 }
 
-/// Reasoning that the provider gave as plain text.
+/// Reasoning that the provider returned as plain text.
 fn thought_of(raw: &str) -> Option<Block> {
     let doc = Doc::of(raw);
     let text = doc.root()?.given("text")?.as_str().map(|text| Text::new(&*text))?;
@@ -313,7 +314,7 @@ pub(crate) const CLINE_TASKS: FilesReading =
 pub(crate) const ROO_TASKS: FilesReading =
     FilesReading { root: task_of, owns, sniff: sniff_roo_files, read: read_roo_files };
 
-/// The folder of the task that a file is the history of.
+/// The folder of a task, from the path of its history or its display log. `None` for any other path.
 fn task_of(path: &str) -> Option<&str> {
     let folder = path.strip_suffix(HISTORY).or_else(|| path.strip_suffix(DISPLAYED))?;
     (folder.is_empty() || folder.ends_with('/')).then_some(folder)
@@ -348,7 +349,8 @@ fn histories(files: &dyn Files) -> Vec<&str> {
     files.paths().iter().map(String::as_str).filter(own).collect()
 }
 
-/// The program that wrote the tasks of a folder: by the name of its own folder, else by a history.
+/// The program that wrote the tasks in a folder. The path of a history may contain the name of the program; otherwise, the
+/// content of the history decides.
 fn kind_of_files(files: &dyn Files) -> Option<&'static str> {
     let all = histories(files);
     let named = |path: &&&str| path.ends_with(HISTORY);
@@ -384,7 +386,7 @@ fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, R
     let mut sessions = Vec::new();
     for path in histories(files) {
         let folder = path.strip_suffix(HISTORY).or_else(|| path.strip_suffix(DISPLAYED)).unwrap_or_default();
-        // The folder of a task has the task's id for a name.
+        // The folder of a task is named after the task's id.
         let whole = format!("{}/{folder}", files.name());
         let id = whole.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default();
         let Some(bytes) = files.read(path) else { continue };
@@ -395,7 +397,7 @@ fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, R
         let left_out = beside(DISPLAYED).as_deref().and_then(left_out_range).filter(|_| format == CLINE);
         let input = Input::new(format!("{}/{path}", files.name()), &bytes)?;
         let read = read(format, &input, Sample::new(&input.text), Some(&Task { id, left_out }));
-        // One task that cannot be read does not spoil the others.
+        // A task that cannot be read is skipped, so that the others are still read.
         let Ok(read) = read else { continue };
         for mut session in read {
             let after = session.messages.len();
@@ -418,7 +420,7 @@ fn read_files(format: &'static str, files: &dyn Files) -> Result<Vec<Session>, R
     }
 }
 
-/// The range of messages that Cline left out, as its display log last says.
+/// The range of messages that Cline left out, from the last item of its display log that names one.
 fn left_out_range(displayed: &str) -> Option<(usize, usize)> {
     let doc = Doc::parse(displayed).ok()?;
     let ranges = doc.root()?.items().filter_map(|item| {

@@ -1,6 +1,6 @@
 //! The output of `codex exec --json`: one event per line, `thread.started`, `turn.…`, and `item.…` with what the model did.
 //!
-//! It holds less than a rollout: not what a person said, and of a command, only its output.
+//! It holds less than a rollout: the messages of a person are missing, and of the result of a command, only the output is there.
 
 use rejoin_record::{Arguments, CallId, Origin, ToolCall, json::Object};
 
@@ -57,7 +57,7 @@ struct Events {
 }
 
 impl Events {
-    /// Adds what an item says; sets it aside if that is nothing.
+    /// Adds the message and the result that an item holds. An item without either is set aside.
     fn item(&mut self, own: Value<'_>, place: SourcePlace, text: &Arc<str>) {
         let kind = own.word("type");
         let id = own.word("id").into_owned();

@@ -1,7 +1,7 @@
 //! GitHub Copilot CLI: `session-state/<session>/events.jsonl`, one event per line, `{type, data, id, parentId, timestamp}`.
 //!
-//! The events are read in the order of the file. Those of a sub-agent name the call that it runs for, and no other model sees them.
-//! A compaction puts its summary in the place of everything before it; a rewind takes events away.
+//! The events are read in the order of the file. The events of a sub-agent name the call that started it, and the main model
+//! never sees them. A compaction replaces everything before it with a summary. A rewind removes events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,11 @@ pub(crate) const FORMAT: &str = "copilot-cli";
 
 /// Fields of an event that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
-    // The words of a person with what the program adds to them: the time, reminders.
+    // A message of a person with the additions of the program: the time, reminders.
     Known::fields("data.transformedContent"),
     // The result of a tool for display, and measurements.
     Known::fields("data.result.detailedContent data.toolTelemetry"),
-    // What a call is for, in words for display.
+    // The purpose of a call, in words for display.
     Known::fields(
         "data.toolRequests.toolTitle data.toolRequests.intentionSummary data.toolRequests.mcpServerName",
     ),
@@ -25,7 +25,7 @@ pub(crate) const KNOWN: &[Known] = &[
     Known::fields("data.reasoningOpaque data.encryptedContent"),
 ];
 
-/// Types of events that are no part of the conversation, and the beginnings of such types.
+/// Types of events that are not part of the conversation, and the beginnings of such types.
 const BOOKKEEPING: &[&str] = &[
     "session.",
     "hook.",
@@ -81,9 +81,9 @@ struct Events {
     builder: SessionBuilder,
     /// The calls of the model so far.
     called: HashSet<String>,
-    /// Calls that began, by their ids: nearly all of them are in a message of the model as well, which may come later.
+    /// Calls that began, by their ids. Nearly all of them are also in a message of the model, which may come later.
     started: Begun,
-    /// How many messages were there before each event.
+    /// The number of messages before each event, by the id of the event. A rewind names an event.
     before: HashMap<String, usize>,
     /// The lines of events so far, by their ids.
     lines: HashMap<String, Arc<str>>,
@@ -100,7 +100,7 @@ impl Events {
         let id = text_of(root, "id").map(|id| id.to_string());
         let id = id.unwrap_or_else(|| format!("line {}", line.place.index));
         let detail = Detail::of(id, root.given("timestamp").map(time_of));
-        // Another model works for this call, and this one sees only its result.
+        // A sub-agent works on this call, and the main model sees only the result.
         let of_another = root.get("data").is_some_and(|data| data.given("parentToolCallId").is_some());
         if of_another {
             return self.builder.hide(message, line.place, detail);
@@ -109,7 +109,7 @@ impl Events {
         self.builder.say(message, line.place, detail);
     }
 
-    /// Adds a call that began and that no message of the model has.
+    /// Adds a call that began, unless a message of the model already holds it.
     fn begin(&mut self, id: &str) {
         let Some((place, text)) = self.started.remove(id).filter(|_| !self.called.contains(id)) else {
             return;
@@ -124,14 +124,14 @@ impl Events {
         self.say(&line, root, Role::Assistant, vec![block]);
     }
 
-    /// Puts a summary in the place of everything so far, except the instructions.
+    /// Replaces everything so far, except the instructions, with a summary.
     fn compact(&mut self, line: &Line, root: Value<'_>, summary: Text) {
         self.builder.compact(line.place, |message: &Message| message.role == Role::System, Text::new(""));
         self.before.clear();
         self.say(line, root, Role::User, vec![Block::text(summary)]);
     }
 
-    /// What an event says. None if it is not part of the conversation.
+    /// The role and the blocks of an event. `None` if it is not part of the conversation.
     fn role_and_blocks(&mut self, kind: &str, data: Value<'_>) -> Option<(Role, Vec<Block>)> {
         let content = |name| text_in(data, name).filter(|text: &Text| !text.is_empty()).map(Block::text);
         Some(match kind {
@@ -163,7 +163,7 @@ impl Events {
                 let told = given.and_then(|given| {
                     let inside = given.given("content").or_else(|| given.given("message"));
                     let own = inside.unwrap_or(given);
-                    // An object that holds only what is shown to people says nothing to the model.
+                    // If the object holds only the details that are displayed to people, the model got nothing.
                     let shown = inside.is_none() && given.get("detailedContent").is_some();
                     (!shown).then(|| own.to_text(0).unwrap_or_else(|| as_text(own)))
                 });
@@ -190,7 +190,7 @@ impl LineReader for Events {
         };
         if let Some(id) = text_of(root, "id") {
             let line_text = self.lines.entry(id.to_string()).or_insert_with(|| Arc::clone(&line.text));
-            // The text of an event is shared with its first line, so this line repeats it.
+            // The map keeps the first line of each event. A different line with the same text repeats it.
             if !Arc::ptr_eq(line_text, &line.text) && *line_text == line.text {
                 self.builder.findings.push(lines::doubled(line.place, Action::SetAside, &id));
                 return self.builder.aside(line.place, Aside::Raw(raw()));

@@ -1,6 +1,6 @@
-//! Cursor: `agent-transcripts/<session>.jsonl`, one message a line, `{role, message: {content}}`, with Anthropic's blocks.
+//! Cursor: `agent-transcripts/<session>.jsonl`, one message per line, `{role, message: {content}}`, with Anthropic's blocks.
 //!
-//! Cursor writes calls and no results here, so a call has none when it is read.
+//! Cursor writes calls to this file, but no results, so every call is read as unanswered.
 
 use super::parts::blocks;
 use crate::sessions::prelude::*;

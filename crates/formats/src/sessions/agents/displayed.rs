@@ -1,8 +1,8 @@
 //! The display log of Cline and Roo Code, `ui_messages.json`: what the extension showed, one item for each box on the screen. It is
 //! read only if the history of the task is missing.
 //!
-//! It holds less than the history: calls as they were shown, no ids, and results only where the text of a request is included. A
-//! request answers the call before it. A finding says that something is missing.
+//! It holds less than the history: calls in the form in which they were displayed, no ids, and results only if an item holds the
+//! text of the request that carried them. Such a request answers the call before it. A finding says that something is missing.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::sessions::{building, prelude::*};
 
 const LOOK_AT: usize = 200;
 
-/// Items that only the screen needs.
+/// Kinds of items that only serve the display, and are set aside.
 const SILENT: &str = "api_req_deleted api_req_failed api_req_finished api_req_retried api_req_retry_delayed \
     auto_approval_max_req_reached browser_session_status checkpoint_created checkpoint_saved \
     clineignore_error condense_context_error deleted_api_reqs diff_error error error_retry info \
@@ -22,8 +22,8 @@ const SILENT: &str = "api_req_deleted api_req_failed api_req_finished api_req_re
     resume_completed_task resume_task rooignore_error shell_integration_warning \
     sliding_window_truncation task_progress too_many_tools_warning user_edit_todos";
 
-/// The extension that wrote a display log, and whether a mark of its own tells. `None` if it is no display log. Where neither left a
-/// mark, Roo Code is more likely, because Cline numbers its items.
+/// The extension that wrote a display log, and whether a mark in the log proves it. `None` if it is not a display log. If there
+/// are marks of neither extension, Roo Code is more likely, because Cline numbers its items.
 pub(super) fn kind_of(root: Value<'_>) -> Option<(&'static str, bool)> {
     let items = || root.items().take(LOOK_AT);
     let is_shown = |item: Value<'_>| {
@@ -103,8 +103,8 @@ pub(super) fn read(
     Ok(vec![session])
 }
 
-/// The calls whose results were not shown. That says nothing about the history, which the requests were made of, so these calls are
-/// closed: nothing of them needs repair.
+/// The calls whose results were not displayed. The history, from which the requests were made, may well have had these results.
+/// So the calls count as closed, and the repair does not report them.
 fn not_shown(messages: &[Arc<Message>]) -> Vec<KnownCall> {
     let results = messages.iter().flat_map(|message| message.tool_results());
     let shown: HashSet<&CallId> = results.filter_map(|result| result.call_id.as_ref()).collect();
@@ -118,15 +118,15 @@ fn not_shown(messages: &[Arc<Message>]) -> Vec<KnownCall> {
 struct Screen {
     format: &'static str,
     builder: SessionBuilder,
-    /// Whether the task was told.
+    /// Whether the message with the task has been read.
     is_begun: bool,
     /// Whether the model has answered. The first request repeats the task.
     is_answered: bool,
     /// The last call, if it has no result yet.
     waiting: Option<String>,
-    /// What a tool printed so far, in case no request holds it.
+    /// The output of the waiting call so far. It becomes the result if no request holds the result.
     shown: Vec<(Text, Raw, SourcePlace, Detail)>,
-    /// What a person said while a call waited: the result goes first.
+    /// Messages of a person that came while a call waited. They are added after its result.
     later: Vec<(Message, SourcePlace, Detail)>,
     /// Whether a person has spoken since the last request.
     has_spoken: bool,
@@ -146,7 +146,7 @@ impl Screen {
         let inner = inner.as_ref().and_then(Doc::root).filter(|root| root.kind() == ValueKind::Object);
         let is_task = &*kind == "task" || (&*kind == "text" && !self.is_begun);
         let told = |text: Text| Block::text(text);
-        // Calls are shown without ids.
+        // The log has no ids of calls.
         let id = format!("shown_{}", place.index);
         let block = match (&*kind, text.clone()) {
             (_, text) if is_task || matches!(&*kind, "user_feedback" | "user_feedback_diff") => {
@@ -183,7 +183,7 @@ impl Screen {
                 | "codebase_search_result",
                 Some(text),
             ) if self.waiting.is_some() => return self.shown.push((text, raw, place, detail)),
-            // Nothing was called, so it is only told.
+            // No call waits for this output, so it becomes a message.
             ("command_output" | "mcp_server_response" | "subtask_result", Some(text)) => {
                 let message = item(self.format, Role::User, vec![told(text)], raw);
                 return self.builder.say(message, place, detail);
@@ -201,11 +201,12 @@ impl Screen {
         self.builder.say(item(self.format, Role::Assistant, vec![block], raw), place, detail);
     }
 
-    /// Takes a request to the model: it answers the call before it, or holds words that no other line has.
+    /// Handles an item about a request to the model. The request has the result of the waiting call, or text of which there is no
+    /// other item.
     fn request(&mut self, request: Option<Text>, (raw, place, detail): (Raw, SourcePlace, Detail)) {
         match (request, self.waiting.take()) {
             (Some(request), Some(id)) => {
-                // The request repeats what was shown.
+                // The request repeats the output that was displayed.
                 for (_, raw, place, _) in std::mem::take(&mut self.shown) {
                     self.builder.aside(place, Aside::Raw(Text::new(raw.as_str())));
                 }
@@ -225,7 +226,7 @@ impl Screen {
         self.has_spoken = false;
     }
 
-    /// Adds what waited: what the tools printed, then what a person said meanwhile.
+    /// Adds everything that was held back: the output of the waiting call as its result, then the messages of a person.
     fn go_on(&mut self) {
         let mut shown = std::mem::take(&mut self.shown).into_iter();
         if let (Some(id), Some((text, raw, place, detail))) = (self.waiting.take(), shown.next()) {
@@ -247,7 +248,7 @@ impl Screen {
     }
 }
 
-/// What the model said or called, as it was shown. `None` if the kind of item is not known.
+/// The text or the call of the model in a displayed item. `None` if the kind of item is unknown.
 fn answered(kind: &str, text: Text, inner: Option<Value<'_>>, id: &str) -> Option<Block> {
     let either = |one, other| inner.and_then(|inner| text_of(inner, one).or_else(|| text_of(inner, other)));
     let call = |name: &str, arguments| {

@@ -1,5 +1,5 @@
-//! Droid: `~/.factory/sessions/…/<session>.jsonl`, Anthropic's messages in lines of the type `message`, and the stream that
-//! `droid exec` prints, with a `text` in such a line and calls and results in lines of their own.
+//! Droid: `~/.factory/sessions/…/<session>.jsonl`, with Anthropic's messages in lines of the type `message`. It also reads the
+//! stream that `droid exec` prints: there, such a line has a `text`, and calls and results are separate lines.
 //!
 //! A line of the type `compaction_state` holds the summary that replaces the first messages.
 
@@ -16,7 +16,7 @@ pub(crate) const FORMAT: &str = "droid";
 /// Fields of a line that hold no words of the conversation.
 pub(crate) const KNOWN: &[Known] = &[
     Known::fields("cwd"),
-    // What a compaction says of the machine.
+    // The description of the machine in a compaction.
     Known::fields("systemInfo anchorMessage"),
 ];
 
@@ -47,7 +47,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut visible = vec![false; entries.all.len()];
     order.visible.iter().for_each(|index| visible[*index] = true);
     let mut others = (0..entries.all.len()).filter(|index| !visible[*index]).peekable();
-    // A compaction hides what was before it.
+    // A compaction hides everything before it.
     if let Some(compaction) = order.compaction {
         while let Some(index) = others.next_if(|index| *index < compaction) {
             reader.tell(&entries.all[index], true);
@@ -86,7 +86,7 @@ impl Order {
                 role_and_blocks(root, entry)?;
                 order.known = true;
                 if root.says("type", "compaction_state") {
-                    // It stands for as many of the first messages as it says, or for all.
+                    // The summary replaces as many of the first messages as the line states, or all of them.
                     let all = order.visible.len();
                     let count = root.given("removedCount").and_then(Value::as_u64);
                     let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(all);
@@ -103,7 +103,7 @@ impl Order {
     }
 }
 
-/// What a line says. None if it is not part of the conversation.
+/// The role and the blocks of a line. `None` if it is not part of the conversation.
 fn role_and_blocks(root: Value<'_>, entry: &Entry) -> Option<(Role, Vec<Block>)> {
     Some(match &*root.word("type") {
         "message" => match root.given("message") {
@@ -142,7 +142,7 @@ struct SessionReader {
 }
 
 impl SessionReader {
-    /// Adds what a line says, or sets it aside.
+    /// Adds the message of a line, or sets the line aside if it has none.
     fn tell(&mut self, entry: &Entry, hidden: bool) {
         let text = || Text::new(Arc::clone(&entry.text));
         let doc = Doc::of(&entry.text).shared_as(&entry.text);
@@ -157,7 +157,7 @@ impl SessionReader {
         }
         let session = || text_of(root, "session_id").map(|id| id.to_string());
         self.session = self.session.take().or_else(session);
-        // A model that the user added has a name that no provider knows.
+        // The name of a model that the user configured is not one that a provider knows.
         let own = root.given("message").and_then(|message| text_of(message, "modelId"));
         let model = text_of(root, "model").or(own).filter(|model| !model.as_str().starts_with("custom:"));
         self.model = model.or(self.model.take());

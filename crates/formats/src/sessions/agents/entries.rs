@@ -1,4 +1,4 @@
-//! The lines of a session file, collected until all of them are known, and the path through a tree of them.
+//! Collects all lines of a session file, and finds the path through the tree that they form.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,12 +17,12 @@ pub(super) struct Entry {
     pub place: SourcePlace,
     /// Whether it cannot be read.
     pub damaged: bool,
-    /// Whether it is an earlier line once more.
+    /// Whether it repeats an earlier line, with the same id and the same bytes.
     pub doubled: bool,
 }
 
 impl Entry {
-    /// Looks at the value of the line.
+    /// Passes the value of the line to `look`. `None` if the line is damaged.
     pub(super) fn look<T>(&self, look: impl FnOnce(Value<'_>) -> Option<T>) -> Option<T> {
         let doc = Doc::of(&self.text).shared_as(&self.text);
         look(doc.root().filter(|_| !self.damaged)?)
@@ -43,8 +43,8 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Marks and reports lines that repeat an earlier line with the same id, byte for byte. A line that says something else under
-    /// that id is not one of them.
+    /// Marks and reports lines that repeat an earlier line with the same id, byte for byte. A line with the same id and other
+    /// bytes is not marked.
     pub(super) fn report_doubled<'i>(&mut self, id: impl Fn(usize) -> Option<&'i str>) {
         let mut first: HashMap<&str, usize> = HashMap::new();
         for index in 0..self.all.len() {
@@ -77,11 +77,11 @@ impl LineReader for Entries {
     }
 }
 
-/// The entry that an entry follows.
+/// The parent of an entry, as the entry names it.
 pub(super) enum Parent {
     /// The entry names none, so it follows the one before it.
     Unnamed,
-    /// The entry is a beginning.
+    /// The entry begins a conversation.
     Root,
     Named(Box<str>),
 }
@@ -105,8 +105,8 @@ impl Link {
     }
 }
 
-/// Which entries are on the path that ends with the last one. Several entries with one id are one step of it. An entry whose
-/// parent is missing follows the one before it, and is reported.
+/// Returns for each entry whether it is on the path that ends with the last entry. Entries with the same id are one step of the
+/// path. An entry whose parent is missing is reported, and follows the entry before it.
 pub(super) fn path(entries: &mut Entries, links: &[Option<Link>], root: Option<&str>) -> Vec<bool> {
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, link) in links.iter().enumerate() {

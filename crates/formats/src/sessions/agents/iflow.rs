@@ -1,4 +1,4 @@
-//! iFlow: Claude Code's lines, with sessions named `session-<uuid>` and results that hold what a tool answered in Gemini's form.
+//! iFlow: Claude Code's lines, with sessions named `session-<uuid>` and results in which the output of a tool has Gemini's form.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 
 pub(crate) const FORMAT: &str = "iflow";
 
-/// What is known of Claude Code's lines, and the result of a tool for display.
+/// The known fields of Claude Code's lines, and the result of a tool for display.
 pub(crate) const KNOWN: &[Known] = &{
     let mut all = [Known::fields("message.content.content.resultDisplay"); claude_code::KNOWN.len() + 1];
     let mut place = 0;
@@ -69,7 +69,7 @@ fn is_answer(block: &Block) -> bool {
     matches!(&block.kind, BlockKind::Opaque(opaque) if opaque.raw.as_str().contains("\"responseParts\""))
 }
 
-/// The text that a tool answered, in place of the object around it. The object stays in the native item.
+/// Replaces the object in a result with the text that the tool returned. The native item still holds the object.
 fn plain(block: Block) -> Block {
     let BlockKind::Opaque(opaque) = &block.kind else { return block };
     let doc = Doc::of(opaque.raw.as_str());
@@ -81,6 +81,6 @@ fn answer_of(parts: Value<'_>) -> Option<Text> {
     let part = parts.items().next().unwrap_or(parts);
     let response = part.given("functionResponse")?.given("response")?;
     let told = response.given("output").or_else(|| response.given("error")).unwrap_or(response);
-    // Its place is one in the object, and the message's item is a line.
+    // The text's place counts from the beginning of the object, but the item of the message is the whole line.
     Some(as_text(told).without_place())
 }

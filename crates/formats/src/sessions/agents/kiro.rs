@@ -1,7 +1,8 @@
-//! Kiro: an export, one document with a `history` of turns, and the sessions of its command line, one message a line.
+//! Kiro: an export, which is one document with a `history` of turns, and the sessions of its command line, with one message per
+//! line.
 //!
-//! In an export, each turn has what a person or the tools said, and the answer. In a session of the command line, a line is
-//! `{version, kind, data}`, and so are the blocks of its content, without the version.
+//! In an export, each turn has two sides: the input, from a person or from tools, and the answer. In a session of the command
+//! line, each line is `{version, kind, data}`, and each block of its content is `{kind, data}`.
 
 use rejoin_record::{BlockKind, Media, MediaSource};
 
@@ -55,7 +56,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let Some(root) = doc.root().filter(whole) else { return lines::of_text(input, read_stream) };
     let mut reader = SessionReader::new();
     reader.builder.findings.extend(replaced_bytes(input));
-    // A compaction leaves a summary in the place of the first turns.
+    // A compaction replaces the first turns with a summary.
     let summary = root.given("latest_summary").map(|given| given.items().next().unwrap_or(given));
     if let Some(text) = summary.and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
         let place = SourcePlace { index: 0, offset: root.start(), line: None };
@@ -66,7 +67,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
     let list = root.get("history");
     for item in list.into_iter().flat_map(Value::items) {
         let place = |value: Value<'_>, index| SourcePlace { index, offset: value.start(), line: None };
-        // Of a turn that was cut off, one side may be whole.
+        // If a turn was cut off, one of its sides may still be whole.
         let rest = |value: Value<'_>| Aside::Raw(Text::new(&input.text[value.start()..]));
         let Some((user, answer)) = turn(item).filter(|(user, _)| !user.is_cut()) else {
             let aside = if item.is_cut() { rest(item) } else { Aside::Unknown(Text::new(item.raw())) };
@@ -96,7 +97,7 @@ pub(crate) fn read(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, Re
             reader.builder.aside(place(metadata, index), Aside::Raw(Text::new(metadata.raw())));
             index += 1;
         }
-        // Whatever else a turn has is not understood, but kept.
+        // Everything else in a turn is not understood, and is kept.
         let known = [Some(user), answer, metadata].map(|value| value.map(|value| value.start()));
         let all = item.fields().map(|(_, value)| value).chain(item.items());
         let others = all.filter(|value| !value.is_cut() && !known.contains(&Some(value.start())));
@@ -126,7 +127,7 @@ struct SessionReader {
     known: bool,
 }
 
-/// Who says what.
+/// The role and the blocks of a message; `None` if the value is not a message.
 type RoleAndBlocks = Option<(Role, Vec<Block>)>;
 
 impl SessionReader {
@@ -155,13 +156,13 @@ impl SessionReader {
     }
 }
 
-/// The variant of a value, which is an object with one field, and what it holds.
+/// The name of a variant and its value. A variant is an object with one field.
 fn variant(value: Value<'_>) -> Option<(std::borrow::Cow<'_, str>, Value<'_>)> {
     let (key, inside) = value.fields().next()?;
     Some((key.as_str()?, inside))
 }
 
-/// What a person or the tools said in a turn.
+/// The input of a turn: the message of a person, or the results of tools.
 fn asked(user: Value<'_>) -> RoleAndBlocks {
     let base = user.start();
     let (kind, inside) = variant(user.given("content")?)?;

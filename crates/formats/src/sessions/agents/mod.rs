@@ -1,7 +1,7 @@
 //! Session files of other coding agents. Each module reads the files of one of them as that agent would resume them.
 //!
-//! Files of lines whose later lines decide which earlier ones count are collected by `entries.rs` first. `parts.rs` has what
-//! several of the readers share, and `writing.rs` what the writers do.
+//! In some formats, later lines decide which earlier lines count; `entries.rs` first collects all lines of such a file.
+//! `parts.rs` has the code that several readers share, and `writing.rs` the code that writers share.
 
 pub(super) mod antigravity;
 pub(super) mod cline;

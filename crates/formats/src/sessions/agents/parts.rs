@@ -1,4 +1,4 @@
-//! What several readers of agents' session files share.
+//! Functions that several readers of agents' session files share.
 
 use std::{io::Read as _, sync::Arc};
 
@@ -22,7 +22,7 @@ pub(super) fn blocks(role: &Role, content: Option<Value<'_>>, buffer: &Arc<str>,
     blocks
 }
 
-/// Blocks that stand in another item than their message's own, so they have no place in it.
+/// Removes the places of blocks. They come from another item than that of their message, so their places would be wrong there.
 pub(super) fn unplaced(mut blocks: Vec<Block>) -> Vec<Block> {
     for block in &mut blocks {
         block.span = None;
@@ -46,7 +46,8 @@ pub(crate) fn document_of(
     read(&input, Sample::new(&input.text))
 }
 
-/// Everything of a document except the list of its messages, as text: the rest may not be JSON. None if there is nothing.
+/// Everything in a document except the list of its messages, as text because the rest may not be valid JSON. `None` if there is
+/// nothing else.
 pub(super) fn around(input: &Input, list: Value<'_>) -> Option<Text> {
     let (before, after) = (&input.text[..list.start()], input.text.get(list.end()..).unwrap_or_default());
     let is_bare = before.trim().is_empty() && after.trim().is_empty();

@@ -45,7 +45,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut builder = SessionBuilder::new(FORMAT);
     builder.findings = std::mem::take(&mut entries.findings);
     let mut chat = Chat { builder, reader: ContentReader::new(None), model: None, session: None };
-    // What a compression hides is before it on the path, and other branches are not.
+    // A compression hides the lines before it on the path, so lines of other branches are added after it.
     let mut branches = Vec::new();
     for (index, entry) in entries.all.iter().enumerate() {
         let before = compression.is_some_and(|at| index < at);
@@ -66,7 +66,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     Ok(vec![chat.builder.finish(stream.name, chat.session.as_deref(), context)])
 }
 
-/// The contents that a line puts in the place of everything before it.
+/// The contents with which a line replaces everything before it; `None` if the line is not a compression.
 fn compressed(root: Value<'_>) -> Option<Value<'_>> {
     let own = root.says("type", "system") && root.says("subtype", "chat_compression");
     let list = root.given("systemPayload").filter(|_| own)?.get("compressedHistory");
@@ -126,7 +126,7 @@ impl Chat {
         Some(item(FORMAT, role, blocks, Raw::new(Arc::clone(&entry.text))))
     }
 
-    /// Puts the contents of a compression in the place of what was before it.
+    /// Adds the contents with which a compression replaces everything before it.
     fn compress(&mut self, entry: &Entry) {
         self.builder.aside(entry.place, Aside::Compacted { summary: Text::new("") });
         let doc = Doc::of(&entry.text).shared_as(&entry.text);

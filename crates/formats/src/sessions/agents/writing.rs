@@ -1,4 +1,4 @@
-//! What writers of agents' session files share.
+//! Functions that the writers of agents' session files share.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,8 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use crate::session::{Session, instant};
 
-/// The findings about a file that is made of a request: only a request declares tools and settings.
+/// The findings about a file that is made from a request. They report the fields of the request that the file has no place for,
+/// such as tools and settings.
 pub(in crate::sessions) fn findings(
     session: &Session,
     mut found: Vec<Finding>,
@@ -30,12 +31,12 @@ pub(in crate::sessions) fn findings(
     found
 }
 
-/// Instructions as a text of a person, for files that have no place for them.
+/// Instructions as the text of a user message, for files that have no place for them.
 pub(in crate::sessions) fn as_said(instructions: &str) -> String {
     format!("<system>{instructions}</system>")
 }
 
-/// JSON on one line: a string cannot hold a line break, so all of them are between values.
+/// Puts JSON on one line. JSON strings cannot contain a raw line break, so every line break is between values.
 pub(in crate::sessions) fn one_line(json: &str) -> Cow<'_, str> {
     if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ").into() } else { json.into() }
 }
@@ -45,7 +46,7 @@ pub(super) fn text_parts(text: &str) -> String {
     list([Object::new().raw("text", &quoted(text)).finish()])
 }
 
-/// The times of the lines, which never go back.
+/// Gives each line of a file its time. The times never decrease.
 pub(in crate::sessions) struct Clock<'s> {
     session: &'s Session,
     now: Timestamp,
@@ -57,7 +58,7 @@ impl<'s> Clock<'s> {
         Self { session, now: first.unwrap_or(now) }
     }
 
-    /// The time of a message of the source, or that of the line before.
+    /// The time of a message of the source. If it is unknown or earlier than the last one, the last one is returned again.
     pub(in crate::sessions) fn at(&mut self, source: Option<usize>) -> Timestamp {
         let detail = source.and_then(|index| self.session.details.get(index));
         let time = detail.and_then(|detail| instant(detail.time.as_ref()?));

@@ -73,7 +73,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     rollout.finish(stream.name).map(|session| vec![session])
 }
 
-/// A rollout as it is read.
+/// A rollout that is being read.
 struct Rollout<'c> {
     assembler: Assembler,
     companions: Option<&'c dyn Companions>,

@@ -1,7 +1,7 @@
 //! Turns that overlap. If a person writes while an answer is under way, two turns are stretches of the same history, and one
 //! may begin in the other or lie inside it.
 
-/// How many of the last items of `history` stand in `turn` as one block. Takes linear time.
+/// The length of the longest end of `history` that occurs in `turn` as one block. Takes linear time.
 pub(super) fn overlap(history: &[u64], turn: &[u64]) -> usize {
     // The end of the history, read backwards, is looked for in the turn, read backwards. At every item it is known how much of
     // the beginning of the pattern ends there, and where to go on if the next item does not fit (Knuth, Morris and Pratt).

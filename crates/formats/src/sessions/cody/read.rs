@@ -291,7 +291,7 @@ impl File {
     /// What becomes of each line: whether it says what no turn repeats.
     fn fates(&self) -> Vec<Retold> {
         let mut fates = vec![Retold::Same; self.rows.len()];
-        // The texts of the history that no event of their own turn told, and how often each is there.
+        // The texts of the history that no event of the same turn repeats, and how often each occurs.
         let mut untold: HashMap<u64, usize> = HashMap::new();
         for text in self.history.iter().flat_map(|told| &told.texts) {
             *untold.entry(*text).or_default() += 1;

@@ -1,7 +1,7 @@
 //! Writes a session as rows of goose's database.
 //!
-//! goose gives its model instructions of its own and has no place for others, so those of the conversation become a message of the
-//! user. It asks again which provider and model to use unless a session names them: they are named only if the caller does.
+//! goose gives its model its own instructions and has no place for others, so those of the conversation become a user message. It
+//! asks which provider and model to use unless the session names them; rejoin writes them only if the caller names them.
 
 use rejoin_record::{
     Timestamp,

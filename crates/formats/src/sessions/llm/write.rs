@@ -284,7 +284,7 @@ impl Part {
         part.raw_if("attachment", self.attachments.first().map(named).as_deref()).finish()
     }
 
-    /// The part as it is stored, and what it refers to.
+    /// The rows that store the part and its attachments.
     fn rows(self, message: &str, position: usize) -> Vec<Row> {
         let name = self.attachments.first().map(|own| Object::new().text("id", &own.id).finish());
         let payload = self.fields.clone().raw_if("attachment", name.as_deref()).finish();

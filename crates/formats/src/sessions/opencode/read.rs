@@ -1,6 +1,6 @@
 //! Reads the messages of one session in the form of the export.
 //!
-//! A part of type `tool` is a call and its result in one: the result becomes a message of its own after the model's. opencode
+//! A part of type `tool` is a call and its result in one: the result becomes a separate message after the model's. opencode
 //! hides everything before the last finished compaction, messages that failed, and what was undone, and it clears the outputs that it
 //! pruned; all of these are kept beside.
 
@@ -110,7 +110,7 @@ impl Reading {
         self.builder.damaged(place, Text::new(text), Text::new(why));
     }
 
-    /// Adds a message that is a text of its own.
+    /// Adds a message that consists of one text.
     pub(super) fn message_text(&mut self, text: &str, place: SourcePlace) {
         let buffer: Arc<str> = Arc::from(text);
         match Doc::parse(&buffer) {

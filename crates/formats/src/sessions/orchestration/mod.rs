@@ -1,7 +1,7 @@
 //! `agent-orchestration`: the events of a session of agent-orchestration-system, `.agent-sessions/<id>/events.jsonl`.
 //!
-//! All agents of a session write into one file, and not in the order in which things happened. Each delegated run is a
-//! conversation of its own: `event.rs` reads a line, `runs.rs` tells which run it belongs to, `read.rs` makes conversations of them.
+//! All agents of a session write into one file, and not in the order in which things happened. Each delegated run is a separate
+//! conversation: `event.rs` reads a line, `runs.rs` tells which run it belongs to, `read.rs` makes conversations of them.
 
 mod event;
 mod read;

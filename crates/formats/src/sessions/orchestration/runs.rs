@@ -23,7 +23,7 @@ pub(super) struct Run {
     end: i64,
     /// The line that it begins with, if there is one.
     pub begins: Option<usize>,
-    /// Whether it is a conversation of its own.
+    /// Whether another agent delegated it. Such a run is a separate conversation.
     pub delegated: bool,
     /// The line about its delegation.
     pub delegation: Option<usize>,

@@ -240,7 +240,7 @@ impl<'t> Dump<'t> {
         self.skip();
     }
 
-    /// The values between brackets, and whether the last bracket is there.
+    /// The values between brackets, and whether the closing bracket was found.
     fn tuple(&mut self) -> (Vec<Option<String>>, bool) {
         let mut values = Vec::new();
         self.at += 1;

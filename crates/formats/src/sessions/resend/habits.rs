@@ -51,7 +51,7 @@ pub enum SearchRange {
 /// What becomes of a call without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unanswered {
-    /// The agent answers it with a result of its own.
+    /// The agent adds a result.
     Answered,
     /// The agent answers it in the user's message that follows, if the next message is one.
     AnsweredInNextMessage,
@@ -110,7 +110,8 @@ pub enum Reused {
 pub enum TargetDialect {
     /// Always this one.
     Only(Dialect),
-    /// A service of its own, which takes calls and results in the order that this one asks for. What else it takes is not known.
+    /// The agent's own service, which requires the same order of calls and results as this dialect. Its other rules are
+    /// not known.
     Like(Dialect),
     /// The one that the session names.
     Recorded,

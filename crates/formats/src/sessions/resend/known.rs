@@ -17,7 +17,7 @@ const fn pairs(name: &'static str, to: TargetDialect, habits: &'static [Habits])
     Some(KnownAgent { name, resend: Resend::Pairs { to, habits } })
 }
 
-/// Sends everything as it is.
+/// Sends everything unchanged.
 const NOTHING: Habits = Habits {
     search: SearchRange::Everywhere,
     unanswered: Unanswered::Sent,
@@ -118,7 +118,7 @@ pub(crate) const PI_OR_OPENCLAW: Option<KnownAgent> = Some(KnownAgent {
 });
 
 /// Seen with 0.87.1, and `transform-messages.ts` of its source: it answers a call that has no result before the next message, and
-/// sends everything else as it is. An answer that was aborted or failed is left out, and its results are not: they are sent as
+/// sends everything else unchanged. An answer that was aborted or failed is left out, and its results are not: they are sent as
 /// results without a call, which every provider refuses.
 static PI: KnownAgent = KnownAgent {
     name: "pi",
@@ -171,7 +171,7 @@ pub(crate) const CRUSH: Option<KnownAgent> = pairs(
 );
 
 /// `ContextManager.ts` of its source: in the message after calls, missing results are added and others than theirs left out. Any
-/// other message is sent as it is.
+/// other message is sent unchanged.
 pub(crate) const CLINE: Option<KnownAgent> = pairs(
     "Cline",
     TargetDialect::Recorded,

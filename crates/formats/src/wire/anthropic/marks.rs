@@ -70,7 +70,7 @@ pub(super) fn without_marks(block: Value<'_>, count: usize) -> String {
     copy(block, left > 0, inner.as_deref())
 }
 
-/// Copies a block, with `content` in place of its own if given, and without its cache mark if `unmarked`.
+/// Copies a block. If `content` is given, it replaces the content of the block. If `unmarked`, the cache mark is left out.
 fn copy(block: Value<'_>, unmarked: bool, content: Option<&str>) -> String {
     let fields = block.fields().filter(|(key, _)| !unmarked || !key.is_str("cache_control"));
     let copy = fields.fold(Object::with_room(block.raw().len()), |copy, (key, value)| {

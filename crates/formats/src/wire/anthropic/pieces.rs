@@ -112,7 +112,7 @@ impl Encoder {
         }
         let why = match self.state.target.marks {
             CacheMarks::AsWritten => "more marks than the provider takes",
-            CacheMarks::LeftOut | CacheMarks::Placed => "marks are set for every request anew",
+            CacheMarks::LeftOut | CacheMarks::Placed => "every request gets its own marks",
         };
         self.state.ledger.note(Rule::UnknownField, at, Action::LeftOut).about("cache_control").because(why);
         Piece { json: Json::Block(without_marks(block, gone).into()), exact: false }

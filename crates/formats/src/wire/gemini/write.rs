@@ -58,7 +58,7 @@ pub(super) struct Encoder {
     content: Option<Content>,
     /// Whether there is a content by a user or a tool.
     begun: bool,
-    /// The ids that calls got instead of their own.
+    /// The ids that the repair gave to calls instead of their own.
     pub(super) derived_ids: HashSet<String>,
 }
 

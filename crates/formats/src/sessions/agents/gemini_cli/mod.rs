@@ -1,7 +1,7 @@
 //! Gemini CLI: `session-….jsonl`, a log that is replayed, or `session-….json`, the older single document.
 //!
-//! A line is a header, a message, a change of the session (`$set`), or a rewind (`$rewindTo`). A message with an id that was
-//! there before replaces it. `replay.rs` finds what is left, `read.rs` reads the messages, `write.rs` writes a log.
+//! A line is a header, a message, a change of the session (`$set`), or a rewind (`$rewindTo`). A message replaces
+//! an earlier one with the same id. `replay.rs` finds what is left, `read.rs` reads the messages, `write.rs` writes a log.
 
 mod read;
 mod replay;
@@ -32,7 +32,7 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
     let is_message = |root: Value<'_>| {
         root.says("type", "gemini") && root.holds("id", ValueKind::String) && root.get("message").is_none()
     };
-    // A document that was cut off before its header, which may stand behind the messages.
+    // A document that was cut off before its header, which may come after the messages.
     let is_torn = |root: Value<'_>| {
         let messages = root.get("messages").filter(|_| root.is_cut()).into_iter().flat_map(Value::items);
         messages.take(LOOK_AT).any(|message| {

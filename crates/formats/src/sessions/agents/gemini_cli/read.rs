@@ -1,4 +1,4 @@
-//! From the messages that are left to a session.
+//! Turns the messages that remain after the replay into a session.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -71,7 +71,7 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     let mut session = SessionReader { builder, reader, answered: HashSet::new(), model: None };
     let mut visible = vec![false; replay.items.len()];
     replay.current.iter().for_each(|number| visible[*number] = true);
-    // A compaction hides what was before it.
+    // A compaction hides everything before it.
     let boundary = replay.compacted.unwrap_or(0).min(replay.items.len());
     let mut others = (0..replay.items.len()).filter(|number| !visible[*number]).peekable();
     while let Some(number) = others.next_if(|number| *number < boundary) {
@@ -97,7 +97,7 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     Ok(vec![session.builder.finish(name, replay.session.as_deref(), context)])
 }
 
-/// The session that a sub-agent works for: it keeps its own in `chats/<session>/<sub-agent>.jsonl`.
+/// The session that a sub-agent works for, from the path of its file, `chats/<session>/<sub-agent>.jsonl`.
 fn parent_of(path: &str) -> Option<&str> {
     let mut parts = path.rsplit(['/', '\\']);
     let (_, parent, folder) = (parts.next()?, parts.next()?, parts.next()?);
@@ -108,12 +108,12 @@ fn parent_of(path: &str) -> Option<&str> {
 struct SessionReader {
     builder: SessionBuilder,
     reader: ContentReader,
-    /// The calls whose results were in the message of the call.
+    /// The calls whose results were found in the same message.
     answered: HashSet<String>,
     model: Option<String>,
 }
 
-/// A message of the file: what it says, and the results that stand beside its calls.
+/// A message of the file, and the results that it holds beside its calls.
 struct FileMessage {
     message: Message,
     results: Vec<Block>,
@@ -133,7 +133,7 @@ impl SessionReader {
             let id = block.as_result().and_then(|result| result.call_id.as_ref());
             id.is_some_and(|id| self.answered.contains(id.as_str()))
         };
-        // The program writes each result once more, in a message of its own.
+        // The program writes each result a second time, in a separate message.
         let repeated = spoken.message.role == Role::Tool && spoken.message.blocks.iter().all(again);
         if repeated {
             return self.builder.aside(item.place, Aside::Raw(raw()));
@@ -166,7 +166,7 @@ impl SessionReader {
         }
     }
 
-    /// Reads a message. None if it is a note of the program, or nothing known.
+    /// Reads a message. `None` if it is a note of the program or of an unknown type.
     fn read(&self, text: &Arc<str>, place: SourcePlace) -> Option<FileMessage> {
         let doc = Doc::of(text).shared_as(text);
         let root = doc.root()?;
@@ -208,7 +208,8 @@ impl SessionReader {
         })
     }
 
-    /// The results beside a call. After a resume, each call of a message has the results of all of them: `ids` names these calls.
+    /// The results that a call holds. After a resume, each call of a message holds the results of all its calls. `ids` are the
+    /// ids of these calls, so that the results of the other ones can be left out.
     fn results(&self, own: Value<'_>, ids: &[Option<Text>], text: &Arc<str>) -> Vec<Block> {
         let Some(given) = own.given("result") else { return Vec::new() };
         let (id, name) = named(own);
@@ -262,7 +263,7 @@ fn thought_of(thought: Value<'_>, origin: &Origin) -> Option<Block> {
     (!words.is_empty()).then(|| Block::reasoning(words.join("\n\n"), false, origin.clone()))
 }
 
-/// A message that no model sees: a note of the program, or something that is not known.
+/// Sets a message aside that no model sees: a note of the program, or something unknown.
 fn unsaid(text: &Arc<str>) -> Aside {
     let doc = Doc::of(text);
     let note = doc.root().is_some_and(|root| matches!(&*root.word("type"), "info" | "error" | "warning"));

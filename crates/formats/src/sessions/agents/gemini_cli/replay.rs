@@ -1,4 +1,4 @@
-//! Replaying the log: which messages are left, and what became of the others.
+//! Replays the log: finds the messages that remain, and what became of the others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -34,13 +34,13 @@ pub(super) enum ItemContent {
 pub(super) struct Replay {
     pub items: Vec<Item>,
     pub findings: Vec<Finding>,
-    /// The messages that are left, by their numbers in `items`.
+    /// The messages that remain so far, by their numbers in `items`.
     pub current: Vec<usize>,
     /// The ids of these messages.
     names: Vec<Option<Box<str>>>,
     /// The places in `current` of messages with ids.
     by_id: HashMap<Box<str>, usize>,
-    /// The item at which the list was last replaced by one in which messages are missing.
+    /// The number of items when a line last replaced the list with one that lacks some of the messages, as a compaction does.
     pub compacted: Option<usize>,
     pub session: Option<String>,
     pub is_known: bool,
@@ -62,7 +62,7 @@ impl Replay {
         match self.by_id.get(&*id) {
             Some(&at) => {
                 let before = std::mem::replace(&mut self.current[at], number);
-                // The same bytes again are the same message.
+                // If the bytes are the same, it is the same message, so the old one is not shown as a replaced message.
                 if let ItemContent::Message(old) = &self.items[before].what
                     && old == text
                 {
@@ -73,7 +73,7 @@ impl Replay {
         }
     }
 
-    /// Adds a message that is left.
+    /// Appends a message to those that remain.
     fn keep(&mut self, number: usize, id: Option<&str>) {
         if let Some(id) = id {
             self.by_id.insert(Box::from(id), self.current.len());
@@ -82,7 +82,7 @@ impl Replay {
         self.current.push(number);
     }
 
-    /// Takes away the message with this id and all after it. If there is none, everything goes.
+    /// Removes the message with this id and all after it. If no message has the id, all are removed.
     fn rewind(&mut self, id: &str) {
         let left = self.by_id.get(id).copied().unwrap_or(0);
         self.current.truncate(left);
@@ -91,7 +91,7 @@ impl Replay {
         }
     }
 
-    /// Replaces the whole list.
+    /// Replaces the whole list of messages.
     fn restate(&mut self, line: &Line, messages: Value<'_>) {
         let before = std::mem::take(&mut self.current);
         let known: HashMap<Box<str>, usize> = std::mem::take(&mut self.by_id)
@@ -119,7 +119,7 @@ impl Replay {
         }
     }
 
-    /// Takes a change of the session.
+    /// Applies a change of the session, `$set`.
     fn set(&mut self, line: &Line, set: Value<'_>) {
         self.is_known = true;
         if let Some(session) = set.given("sessionId").and_then(Value::as_str) {
@@ -132,7 +132,7 @@ impl Replay {
         self.header(line.place, set);
     }
 
-    /// Takes the fields of a session that are not messages.
+    /// Reads the fields of a session other than its messages.
     pub(super) fn header(&mut self, place: SourcePlace, root: Value<'_>) {
         if let Some(session) = root.given("sessionId").and_then(Value::as_str) {
             self.is_known = true;
@@ -152,7 +152,8 @@ impl LineReader for Replay {
             self.rewind(&id);
             return self.aside(line.place, raw());
         }
-        // The program gives every message an id. One without is read like those of older files.
+        // The program gives every message an id. A line without one is still a message if it has the type and the content
+        // of a message.
         let speaks = || matches!(&*root.word("type"), "user" | "gemini") && root.given("content").is_some();
         if (root.holds("id", ValueKind::String) && root.holds("type", ValueKind::String)) || speaks() {
             return self.message(line.place, root, &line.text);

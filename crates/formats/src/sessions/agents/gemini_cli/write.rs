@@ -1,7 +1,7 @@
 //! Writes a log that Gemini CLI resumes with `--session-file`, or from its own folder.
 //!
-//! A result stands in the message of its call and nowhere else: with a message of its own as well, as the program writes it, the
-//! resumed request would hold it twice.
+//! A result is written only in the message of its call. The program also writes it in a separate message; then the resumed
+//! request would contain it twice.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -22,8 +22,8 @@ use crate::{
     wire::{TooLarge, registry::Dialect},
 };
 
-/// What the program itself puts after results that no model has answered. Without it, the program would join the results and the
-/// next text of a person into one content, which Gemini refuses.
+/// The answer that the program itself adds after results that no model has answered. Without it, the program would join the
+/// results and the next text of a person into one content, which Gemini refuses.
 const INTERRUPTED: &str = "[The previous response was interrupted before it completed.]";
 
 pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) -> Result<Written, TooLarge> {
@@ -80,7 +80,7 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
     Ok(Written::text(log.text, found))
 }
 
-/// A model's message whose results are still to come.
+/// A message of the model that is not written yet, because the results of its calls follow.
 struct Open {
     line: Object,
     calls: Vec<Call>,
@@ -103,7 +103,7 @@ struct Log<'s> {
     model: Option<String>,
     messages: usize,
     open: Option<Open>,
-    /// The ids of calls so far.
+    /// The ids of the calls so far, to find an id that is used twice.
     ids: HashSet<String>,
 }
 
@@ -117,7 +117,7 @@ impl Log<'_> {
         let folder = session.directory().unwrap_or_else(|| writing.directory.to_owned());
         let time = self.time(Some(0));
         let header = Object::new().text("sessionId", &self.id).text("projectHash", short_name(&folder, 32));
-        // The program deletes sessions that were last updated more than 30 days ago, as soon as it is started.
+        // At its start, the program deletes sessions that were last updated more than 30 days ago. So the time of writing counts.
         let updated = format!("{:.3}", writing.now);
         self.line(header.text("startTime", &time).text("lastUpdated", updated).text("kind", "main"));
     }
@@ -126,7 +126,7 @@ impl Log<'_> {
         format!("{:.3}", self.clock.at(source))
     }
 
-    /// The beginning of a message. Ids derive from its place, so that writing twice gives the same file.
+    /// Begins a message. Its id derives from its number, so that writing twice gives the same file.
     fn begin(&mut self, kind: &str, time: &str) -> Object {
         self.messages += 1;
         let id = short_name(&format!("{} {}", self.id, self.messages), 24);
@@ -140,7 +140,8 @@ impl Log<'_> {
         self.line(line);
     }
 
-    /// Has a model end its turn if there are only results so far. True if it had to.
+    /// Adds a message of the model if the last message has calls, so that a text of a person does not directly follow their
+    /// results. Returns whether one was added.
     fn separate(&mut self, source: Option<usize>) -> bool {
         let unanswered = self.open.as_ref().is_some_and(|open| !open.calls.is_empty());
         self.close();
@@ -167,7 +168,7 @@ impl Log<'_> {
             })
             .collect();
         let said = parts.iter().filter(|part| part.get("functionCall").is_none() && !is_thought(part));
-        // A signature belongs to the request that it came with; the program stores none.
+        // A signature is bound to its request, and the program stores none, so signatures are left out.
         let said: Vec<String> = said
             .map(|part| match part.get("text").filter(|_| part.get("thoughtSignature").is_some()) {
                 Some(text) => Object::new().raw("text", text.raw()).finish(),
@@ -186,7 +187,7 @@ impl Log<'_> {
         let calls = calls.map(|(place, call)| {
             let given = call.given("id").and_then(Value::as_str).map(Cow::into_owned);
             let name = call.word("name").into_owned();
-            // After a resume the program keeps results by id, and would keep the last one for all calls of one id.
+            // After a resume, the program looks results up by id. If calls shared an id, all of them would get the last result.
             let unused = given.clone().filter(|id| self.ids.insert(id.clone()));
             let id = unused.unwrap_or_else(|| format!("{name}-{number}-{place}"));
             let args =
@@ -196,7 +197,7 @@ impl Log<'_> {
         self.open = Some(Open { line, calls: calls.collect(), time });
     }
 
-    /// Puts a result beside its call. False if no open call waits for it.
+    /// Puts a result beside its call. Returns false if no call of the open message waits for it.
     fn answer(&mut self, part: Value<'_>) -> bool {
         let Some((open, response)) = self.open.as_mut().zip(part.get("functionResponse")) else {
             return false;
@@ -218,7 +219,7 @@ impl Log<'_> {
         true
     }
 
-    /// Writes the message whose results were awaited.
+    /// Writes the open message, if there is one, with the results that arrived.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         let call = |call: &Call| {
@@ -239,8 +240,8 @@ impl Log<'_> {
     }
 }
 
-/// A response of several texts as one: the program takes a list for data, and would show it to the model as JSON. Any other response
-/// is a tool's own data, and stays as it is.
+/// Joins a response of several texts into one text, because the program would show a list to the model as JSON. `None` for any
+/// other response, which is the tool's own data and is written unchanged.
 fn joined(response: Value<'_>) -> Option<String> {
     let mut fields = response.fields();
     let (Some((key, texts)), None) = (fields.next(), fields.next()) else { return None };

@@ -1,7 +1,7 @@
-//! pi and OpenClaw: one file of lines a session, a tree by `id` and `parentId` whose last line is the end of the conversation.
+//! pi and OpenClaw: one file per session. Its lines form a tree by `id` and `parentId`, and the last line ends the conversation.
 //!
-//! The first versions had no ids: there, each line follows the one before it. `read.rs` reads sessions, `write.rs` writes one.
-//! OpenClaw keeps its sessions with pi's code, and adds lines of its own.
+//! The first versions had no ids: in their files, each line follows the one before it. `read.rs` reads sessions, `write.rs`
+//! writes one. OpenClaw stores its sessions with pi's code, and adds its own kinds of lines.
 
 mod read;
 mod write;
@@ -17,11 +17,11 @@ pub(crate) const FORMAT: &str = "pi";
 
 /// Fields of a line that hold no words of the conversation, or the same words in another form.
 pub(crate) const KNOWN: &[Known] = &[
-    // The result of a tool for display, and what a hook or an extension keeps.
+    // The result of a tool for display, and the data of a hook or an extension.
     Known::fields("message.details details"),
     // Why a request failed.
     Known::fields("message.errorMessage message.diagnostics"),
-    // Arguments of a call that were cut off while they arrived; the call has what was read of them.
+    // The text of arguments that were cut off while they arrived; the call holds the part that could be parsed.
     Known::fields("message.content.partialJson"),
     // The declarations of tools, and the system prompt that came with a compaction.
     Known::fields("message.toolsAdded message.toolsRemoved systemMessage"),
@@ -50,8 +50,8 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
         .or_else(|| Claim::likely(sample.any_line(LOOK_AT, is_message), "lines of the type `message`"))
 }
 
-/// Whether OpenClaw wrote a session. It notes the model of every run, marks its own lines, and adds answers in its own name. Its first
-/// versions, from before these notes, cannot be told from pi.
+/// Whether OpenClaw wrote a session. OpenClaw notes the model of every run, marks its own lines, and adds answers in its own
+/// name. Its first versions wrote none of these notes, so their sessions cannot be told from pi's.
 pub(crate) fn is_of_openclaw(session: &Session) -> bool {
     let marks = |line: &str| {
         if !line.contains("openclaw") && !line.contains("model-snapshot") {

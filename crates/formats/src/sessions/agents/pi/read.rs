@@ -1,4 +1,4 @@
-//! From the lines of a session to its messages.
+//! Turns the lines of a session into its messages.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -41,7 +41,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         })
     };
     let links: Vec<Option<Link>> = entries.all.iter().map(link).collect();
-    // pi looks entries up by their ids, so a line that is there twice is one entry.
+    // pi looks entries up by their ids, so a line that occurs twice is one entry.
     entries.report_doubled(|index| links[index].as_ref()?.id.as_deref());
     let on_path = path(&mut entries, &links, own_id.as_deref());
     let hidden_by = Compaction::last(&entries, &links, &on_path);
@@ -49,7 +49,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     builder.findings = std::mem::take(&mut entries.findings);
     let dialect = Dialect::Anthropic;
     let edits = edits(&entries, &on_path);
-    // Lines outside of the tree belong to no branch.
+    // Lines outside the tree belong to no branch, so they are not hidden with one.
     let told: Vec<bool> =
         links.iter().zip(&on_path).map(|(link, on_path)| *on_path || link.is_none()).collect();
     let prompt = Prompt::of(&entries, &told, hidden_by.as_ref(), &edits);
@@ -60,7 +60,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     for (index, entry) in entries.all.iter().enumerate() {
         match &hidden_by {
             Some(compaction) if index <= compaction.at => {
-                // Everything else was told with the compaction.
+                // The lines on the path and outside the tree were added together with the compaction.
                 if !on_path[index] && links[index].is_some() {
                     telling.tell(entry, true);
                 }
@@ -77,9 +77,9 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 
 /// The last compaction on the path.
 struct Compaction {
-    /// Its line.
+    /// The index of its line.
     at: usize,
-    /// The first line before it that stays.
+    /// The index of the first line before it that the model still sees.
     first_kept: usize,
 }
 
@@ -97,7 +97,7 @@ impl Compaction {
                 |link: &Option<Link>| link.as_ref().and_then(|link| link.id.as_deref()) == Some(id.as_str());
             links[..at].iter().position(is_it).filter(|index| on_path[*index])
         };
-        // The first version counted the lines that it could read, the first one included.
+        // The first version stored an index instead of an id. It counts the readable lines from the first one of the file.
         let counted = || {
             let number = entries.all[at].look(|root| root.given("firstKeptEntryIndex")?.as_u64())?;
             let mut readable = (0..at).filter(|index| !entries.all[*index].damaged);
@@ -108,11 +108,11 @@ impl Compaction {
     }
 }
 
-/// What a line on the path makes of an earlier message: nothing, or one with another content.
+/// A change that a line on the path makes to an earlier message: it removes the message, or replaces its content.
 #[derive(Clone)]
 enum Edit {
     Omitted,
-    /// The text of the line that has the content.
+    /// The new content is in the line with this text.
     Replaced(Arc<str>),
 }
 
@@ -137,20 +137,21 @@ fn edits(entries: &Entries, on_path: &[bool]) -> HashMap<String, Edit> {
     with_edits.filter_map(|(entry, _)| edit(entry)).collect()
 }
 
-/// The instructions that several system messages make together. pi sends them as one message at the beginning, except to models
-/// that take system messages in any place: contents follow each other, and a section replaces the one of the same name.
+/// The instructions that several system messages form together. pi joins their contents, and lets a section replace an earlier
+/// one of the same name. It sends the result as one message at the beginning, except to models that accept system messages in any
+/// place.
 #[derive(Default)]
 struct Prompt {
-    /// The messages, by their offsets. The first one gives its place to the instructions.
+    /// The offsets of the messages. The instructions take the place of the first one.
     messages: HashSet<usize>,
     first: Option<usize>,
     content: Vec<Block>,
-    /// The sections by name, in the order in which they first came.
+    /// The sections by name, in the order of their first occurrence.
     sections: Vec<(Text, Block)>,
 }
 
 impl Prompt {
-    /// `None` if there are fewer than two system messages, so that nothing is replaced.
+    /// Collects the system messages. `None` if there are fewer than two, because a single one is added like any other message.
     fn of(
         entries: &Entries,
         told: &[bool],
@@ -158,7 +159,7 @@ impl Prompt {
         edits: &HashMap<String, Edit>,
     ) -> Option<Self> {
         let mut prompt = Self::default();
-        // The instructions that come with a compaction replace all before it, the messages that stay included.
+        // The instructions that a compaction repeats replace all earlier ones, including those in messages that stay.
         let again = compaction.and_then(|compaction| {
             let line = &entries.all[compaction.at];
             line.look(|root| prompt.add(line, repeated(root)?).then_some(compaction.at))
@@ -207,7 +208,7 @@ impl Prompt {
         true
     }
 
-    /// Its blocks. Their texts come from several lines, which are kept beside.
+    /// The blocks of the instructions. Their texts come from several lines, which are kept beside the messages.
     fn blocks(&self) -> Vec<Block> {
         let blocks = self.content.iter().chain(self.sections.iter().map(|(_, block)| block));
         copies(blocks)
@@ -235,7 +236,7 @@ struct Telling {
 }
 
 impl Telling {
-    /// Tells everything up to a compaction: what it hides, the summary, and what it keeps.
+    /// Adds everything up to a compaction: the messages that it hides, the summary, and the messages that it keeps.
     fn compact(&mut self, entries: &Entries, told: &[bool], compaction: &Compaction) {
         let before = |range: std::ops::Range<usize>| range.filter(|index| told[*index]);
         for index in before(0..compaction.first_kept) {
@@ -260,7 +261,7 @@ impl Telling {
         }
     }
 
-    /// Adds what several messages instruct, if a line is the first of them. Returns whether the line is one of them.
+    /// Adds the joined instructions if a line is the first of their messages. Returns whether it is one of their messages.
     fn instruct(&mut self, line: &Entry) -> bool {
         let Some(prompt) = self.prompt.as_ref().filter(|it| it.messages.contains(&line.place.offset)) else {
             return false;
@@ -272,7 +273,7 @@ impl Telling {
         true
     }
 
-    /// Adds what a line says, or sets it aside.
+    /// Adds the message of a line, or sets the line aside if it has none.
     fn tell(&mut self, entry: &Entry, hidden: bool) {
         if entry.doubled {
             let line = Text::new(Arc::clone(&entry.text));
@@ -322,7 +323,7 @@ impl Telling {
         self.builder.say(message, entry.place, detail);
     }
 
-    /// Adds a message with the content that a later line gives it. That line keeps its own text.
+    /// Adds a message whose content a later line replaces. The item of the message is that line, which holds the new content.
     fn replaced(&mut self, root: Value<'_>, entry: &Entry, role: Role, line: &Arc<str>) {
         let edit = Entry { text: Arc::clone(line), place: entry.place, damaged: false, doubled: false };
         let doc = Doc::of(line).shared_as(line);
@@ -343,7 +344,8 @@ impl Telling {
         self.builder.say(item(FORMAT, role, blocks, Raw::new(Arc::clone(line))), entry.place, detail);
     }
 
-    /// What a line says: who, what, and whether it is sent to a model. None if it is not part of the conversation.
+    /// The role and the blocks of a line, and whether the program sends it to a model. `None` if it is not part of the
+    /// conversation.
     fn role_and_blocks(
         &self,
         root: Value<'_>,

@@ -21,7 +21,7 @@ use crate::{
 
 const VERSION: u64 = 3;
 
-/// pi does not open a session in which an answer has no counts.
+/// The token counts of an answer. pi does not open a session in which an answer has none.
 const NO_USAGE: &str = "{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"totalTokens\":0,\
                         \"cost\":{\"input\":0,\"output\":0,\"cacheRead\":0,\"cacheWrite\":0,\"total\":0}}";
 
@@ -139,7 +139,7 @@ impl File<'_> {
         }
     }
 
-    /// A block in pi's form. What it has no form for becomes a text.
+    /// A block in pi's form. A block for which pi has no form becomes text.
     fn block(&mut self, block: Value<'_>) -> String {
         match &*block.word("type") {
             "text" => render::text_block(&block.word("text")),

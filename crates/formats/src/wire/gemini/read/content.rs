@@ -1,4 +1,4 @@
-//! Reading one content: its role, its parts, and whether it may be sent again as it is.
+//! Reading one content: its role, its parts, and whether it may be sent again unchanged.
 
 use std::collections::BTreeSet;
 

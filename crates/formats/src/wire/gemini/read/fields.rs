@@ -148,7 +148,7 @@ mod tests {
         let doc = Doc::parse(r#"{"function_call":1,"functionCall":2}"#).unwrap();
         assert!(
             !CamelFields::of(doc.root().unwrap()).are_among(&["functionCall", "text"]),
-            "it is there twice"
+            "the field occurs twice"
         );
     }
 

@@ -99,7 +99,7 @@ pub(super) enum Item {
     Snapshot,
 }
 
-/// An item, and whether it may be sent again as it is.
+/// An item, and whether it may be sent again unchanged.
 pub(super) struct ReadItem {
     pub item: Item,
     pub regular: bool,
