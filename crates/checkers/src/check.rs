@@ -1,7 +1,10 @@
 //! The engine of all checkers: reads a body, collects the verdict, and reports the faults that all dialects share in the provider's
 //! words. The rules of a dialect are in its folder.
 
-use std::{ops::Deref, thread};
+use std::{
+    ops::{Deref, Index},
+    thread,
+};
 
 use serde_json::Value;
 
@@ -21,6 +24,9 @@ pub(crate) struct At<'a> {
     pub value: Option<&'a Value>,
 }
 
+/// The most fields of an object that are compared one by one.
+const FEW: usize = 8;
+
 impl<'a> At<'a> {
     pub fn get(&self, field: &str) -> At<'a> {
         self.child(field, self.field(field))
@@ -28,7 +34,12 @@ impl<'a> At<'a> {
 
     /// The value of a field, without its position.
     pub fn field(&self, field: &str) -> Option<&'a Value> {
-        self.value?.get(field)
+        let fields = self.value?.as_object()?;
+        if fields.len() > FEW {
+            return fields.get(field);
+        }
+        // Comparing a few short names is faster than hashing one.
+        fields.iter().find(|(name, _)| *name == field).map(|(_, value)| value)
     }
 
     /// Any value under a longer path.
@@ -72,6 +83,14 @@ impl Deref for At<'_> {
 
     fn deref(&self) -> &Value {
         self.value.unwrap_or(&Value::Null)
+    }
+}
+
+impl Index<&str> for At<'_> {
+    type Output = Value;
+
+    fn index(&self, field: &str) -> &Value {
+        self.field(field).unwrap_or(&Value::Null)
     }
 }
 

@@ -11,8 +11,10 @@
 //! The open calls of one id form a stack of groups (one group per message); each call and result is visited a constant number of
 //! times.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
-use rejoin_record::{ArgumentsClass, BlockKind, CallId, Message, Role};
+use rejoin_record::{ArgumentsClass, Block, BlockKind, CallId, Message, Role};
 
 use crate::{
     history::{Fate, History, KnownCall, Step},
@@ -173,6 +175,14 @@ impl Pairing {
                 Step::Request(_) => pairing.seal(),
             }
         }
+        pairing
+    }
+
+    /// Pairs messages. Nothing is known about the fates of their calls.
+    pub(crate) fn of_messages(messages: &[Arc<Message>]) -> Self {
+        let mut pairing = Self::default();
+        pairing.reserve(messages.len());
+        messages.iter().for_each(|message| pairing.add(message));
         pairing
     }
 
@@ -468,6 +478,34 @@ impl Pairing {
     }
 }
 
+/// The most messages that [`call_directly_before`] looks at, so that a large batch of calls takes linear time.
+const LOOK_BACK: usize = 8;
+
+/// The call that [`Pairing::call_of`] would find for a result, if the messages just before it are enough to tell: those after the
+/// call hold only results of other calls. `None` if all messages must be paired.
+pub(crate) fn call_directly_before(messages: &[Arc<Message>], result: BlockAt) -> Option<BlockAt> {
+    let (own, _) = messages[result.message].blocks.split_at_checked(result.block)?;
+    let id = messages[result.message].blocks.get(result.block)?.as_result()?.call_id.as_ref()?;
+    let is_other = |block: &Block| block.as_result().is_some_and(|other| other.call_id.as_ref() != Some(id));
+    if !own.iter().all(is_other) {
+        return None;
+    }
+    for place in (0..result.message).rev().take(LOOK_BACK) {
+        let blocks = &messages[place].blocks;
+        if !blocks.is_empty() && blocks.iter().all(is_other) {
+            continue;
+        }
+        if blocks.iter().any(|block| block.as_result().is_some()) {
+            return None;
+        }
+        let mut calls =
+            blocks.iter().enumerate().filter(|(_, block)| block.as_call().is_some_and(|call| call.id == *id));
+        let (block, _) = calls.next()?;
+        return calls.next().is_none().then_some(BlockAt { message: place, block });
+    }
+    None
+}
+
 impl ResultSlot {
     fn at(&self) -> BlockAt {
         BlockAt { message: self.message as usize, block: self.block as usize }
@@ -511,4 +549,39 @@ fn link(first: &mut u32, last: &mut u32, result: u32, results: &mut [ResultSlot]
         results[*last as usize].next = result;
     }
     *last = result;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rejoin_record::{ToolCall, ToolResult};
+
+    use super::*;
+
+    fn message() -> impl Strategy<Value = Message> {
+        let block = prop_oneof![
+            Just(Block::text("text")),
+            (0..3).prop_map(|id| Block::new(BlockKind::ToolCall(ToolCall::new(format!("c{id}"), "t", "{}")))),
+            (0..3).prop_map(|id| Block::new(BlockKind::ToolResult(ToolResult::new(format!("c{id}"), "r")))),
+        ];
+        let role = prop_oneof![Just(Role::Assistant), Just(Role::Tool), Just(Role::User)];
+        (role, prop::collection::vec(block, 0..4)).prop_map(|(role, blocks)| Message::new(role, blocks))
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_directly_before_is_the_one_that_pairing_finds(
+            messages in prop::collection::vec(message().prop_map(Arc::new), 1..12)
+        ) {
+            let pairing = Pairing::of_messages(&messages);
+            for (place, message) in messages.iter().enumerate() {
+                for block in 0..message.blocks.len() {
+                    let at = BlockAt { message: place, block };
+                    if let Some(found) = call_directly_before(&messages, at) {
+                        prop_assert_eq!(pairing.call_of(at), Some(found));
+                    }
+                }
+            }
+        }
+    }
 }

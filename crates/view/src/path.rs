@@ -17,7 +17,7 @@ use crate::{
     excerpt,
     finding::{Action, Finding, Position},
     history::{Fate, History, KnownCall},
-    pairing::{BlockAt, Pairing},
+    pairing::{BlockAt, Pairing, call_directly_before},
     rules::Rule,
     tokens::{self, estimated},
 };
@@ -466,19 +466,61 @@ impl Walk {
 
     /// Replaces results by tombstones.
     fn prune(&mut self, results: &[CallAt]) {
-        let tombstones = self.tombstones(results);
-        self.prunes += usize::from(!tombstones.is_empty());
+        let pinned: HashSet<EntryId> = self.pinned.iter().copied().collect();
+        let mut pairing = None;
+        let mut changed = false;
+        self.pruned.reserve(results.len());
         // Results of one message are grouped, so that the message is copied only once.
-        for of_message in tombstones.chunk_by(|one, next| one.place == next.place) {
-            let place = of_message[0].place;
-            let mut message = without_spans(&self.messages[place], |_| {});
-            for Tombstone { block, text, .. } in of_message {
-                if let BlockKind::ToolResult(result) = &mut message.blocks[*block].kind {
-                    result.content = vec![Block::text(text.clone())];
-                }
+        for of_entry in results.chunk_by(|one, next| one.entry == next.entry) {
+            let entry = of_entry[0].entry;
+            let Some(&place) = self.calls.places.get(&entry) else { continue };
+            let is_result = |block: usize| {
+                self.messages[place].blocks.get(block).is_some_and(|block| block.as_result().is_some())
+            };
+            let blocks = of_entry.iter().filter_map(|at| usize::try_from(at.block).ok());
+            let mut blocks: Vec<usize> = blocks.filter(|block| is_result(*block)).collect();
+            if pinned.contains(&entry) && !blocks.is_empty() {
+                self.spared.insert(entry);
+                continue;
             }
-            self.messages[place] = Arc::new(message);
+            blocks.retain(|block| self.pruned.insert((entry, *block as u64)));
+            if !blocks.is_empty() {
+                self.bury(place, entry, &blocks, &mut pairing);
+                changed = true;
+            }
         }
+        self.prunes += usize::from(changed);
+    }
+
+    /// Replaces results of a message by tombstones. `pairing` pairs all messages; it is made when it is first needed.
+    fn bury(&mut self, place: usize, entry: EntryId, buried: &[usize], pairing: &mut Option<Pairing>) {
+        let message = Arc::clone(&self.messages[place]);
+        let unread = self.unread.remove(&entry).map(|unread| unread.bytes);
+        let mut shown = |(index, block): (usize, &Block)| {
+            let result = block.as_result().filter(|_| buried.contains(&index));
+            let Some(result) = result else { return Block { span: None, ..block.clone() } };
+            let mut called = || {
+                let at = BlockAt { message: place, block: index };
+                let all = || Pairing::of_messages(&self.messages);
+                let call = call_directly_before(&self.messages, at)
+                    .or_else(|| pairing.get_or_insert_with(all).call_of(at))?;
+                Some(&self.messages[call.message].blocks[call.block].as_call()?.name)
+            };
+            let tool = result.name.as_ref().or_else(|| called()).map_or("a tool", |name| name.as_str());
+            let whole = self.whole.remove(&(entry, index as u64));
+            let content = whole.as_deref().unwrap_or(&result.content);
+            let bytes = unread.unwrap_or_else(|| size_of(content) as u64);
+            let text = Text::from(tombstone(tool, bytes, self.numbers[place]));
+            Block::new(BlockKind::ToolResult(ToolResult {
+                call_id: result.call_id.clone(),
+                name: result.name.clone(),
+                content: vec![Block::text(text)],
+                ..*result
+            }))
+        };
+        let blocks = message.blocks.iter().enumerate().map(&mut shown).collect();
+        let message = Message { native: None, blocks, role: message.role.clone(), form: message.form };
+        self.messages[place] = Arc::new(message);
     }
 
     /// Leaves out the middle of results. A tombstone stays one, and a result that was shortened before is shortened again from the
@@ -514,42 +556,6 @@ impl Walk {
             changed = true;
         }
         self.prunes += usize::from(changed);
-    }
-
-    /// The tombstones of results that are pruned now and were not before.
-    fn tombstones(&mut self, results: &[CallAt]) -> Vec<Tombstone> {
-        let mut pairing = Pairing::default();
-        self.messages.iter().for_each(|message| pairing.add(message));
-        self.pruned.reserve(results.len());
-        let pinned: HashSet<EntryId> = self.pinned.iter().copied().collect();
-        let mut tombstones = Vec::with_capacity(results.len());
-        for at in results {
-            let (Some(&place), Ok(block)) = (self.calls.places.get(&at.entry), usize::try_from(at.block))
-            else {
-                continue;
-            };
-            let message = &self.messages[place];
-            let Some(result) = message.blocks.get(block).and_then(Block::as_result) else { continue };
-            if pinned.contains(&at.entry) {
-                self.spared.insert(at.entry);
-                continue;
-            }
-            if !self.pruned.insert((at.entry, at.block)) {
-                continue;
-            }
-            let called = || {
-                let call = pairing.call_of(BlockAt { message: place, block })?;
-                Some(&self.messages[call.message].blocks[call.block].as_call()?.name)
-            };
-            let tool = result.name.as_ref().or_else(called).map_or("a tool", |name| name.as_str());
-            let bytes = self.unread.remove(&at.entry).map(|unread| unread.bytes);
-            let whole = self.whole.remove(&(at.entry, at.block));
-            let content = whole.as_deref().unwrap_or(&result.content);
-            let bytes = bytes.unwrap_or_else(|| size_of(content) as u64);
-            let text = Text::from(tombstone(tool, bytes, self.numbers[place]));
-            tombstones.push(Tombstone { place, block, text });
-        }
-        tombstones
     }
 
     fn turn(&mut self, state: TurnState, call: Option<(EntryId, u64)>) {
@@ -774,15 +780,6 @@ fn without_spans(message: &Message, change: impl Fn(&mut ToolResult)) -> Message
         }
     }
     Message { native: None, blocks, role: message.role.clone(), form: message.form }
-}
-
-/// The text that a view shows in place of a pruned result.
-struct Tombstone {
-    /// The index of its message.
-    place: usize,
-    /// Its block in that message.
-    block: usize,
-    text: Text,
 }
 
 /// The text of a tombstone.

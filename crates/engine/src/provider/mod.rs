@@ -157,6 +157,9 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// Begins what the first request would otherwise wait for, such as reading the system's certificates, and returns at once.
+    fn prepare(&self) {}
+
     /// Sends a request and reads the answer. Dropping the future cancels the request.
     ///
     /// An answer that was cut is not an error: it holds the part that arrived, and its end is marked as cut. An error means that

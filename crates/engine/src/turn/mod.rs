@@ -208,7 +208,8 @@ pub struct Worker {
     /// The provider that writes summaries; `None` if the conversation's provider does.
     summariser: Option<Arc<dyn Provider>>,
     fit: room::Fit,
-    /// The list of messages that was measured, the number of measured messages, and the most tokens that they can take.
+    /// The list of messages that was measured, the number of measured messages, and the most tokens that they can take. If these
+    /// are far too many, the other messages are not measured.
     measured: (usize, usize, u64),
 }
 
@@ -532,6 +533,7 @@ impl Worker {
             draft: None,
             before: None,
         };
+        self.provider.prepare();
         self.conversation.take_in_draft();
         self.composer.read(&self.conversation);
         self.read_results_if_needed();

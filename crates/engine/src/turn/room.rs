@@ -413,8 +413,12 @@ impl Worker {
     /// Leaves out the middle of the largest results that the model has not seen yet, if together they take too much of the window.
     /// It is recorded, so every later request has the same text. Returns whether anything was shortened.
     fn shorten_results(&mut self, window: u64) -> bool {
-        let counter = self.counter();
         let from = self.unanswered_from();
+        let unanswered = &self.composer.walk().messages()[from..];
+        if unanswered.iter().all(|message| message.tool_results().next().is_none()) {
+            return false;
+        }
+        let counter = self.counter();
         let most = self.fit.uncorrected((window as f64 * BATCH) as u64);
         let room = self.fit.uncorrected(Self::room(window)).saturating_sub(self.fit.context);
         let all = self.message_tokens();

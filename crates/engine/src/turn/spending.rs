@@ -196,13 +196,18 @@ impl Worker {
                 if *list != self.composer.lists() || *measured > messages.len() {
                     (*list, *measured, *most) = (self.composer.lists(), 0, 0);
                 }
-                let new = entries.iter().zip(messages).skip(*measured);
                 let at_most = |(entry, message): (&EntryId, &Arc<Message>)| {
                     let unread = walk.unread(*entry).map(|unread| counter.unread(unread).most_tokens);
                     unread.unwrap_or_else(|| counter.most_sent(message))
                 };
-                *most += new.map(at_most).sum::<u64>();
-                *measured = messages.len();
+                // Messages that are far too long are not all measured.
+                for new in entries.iter().zip(messages).skip(*measured) {
+                    if TokenCounter::is_far_above(*most, window) {
+                        break;
+                    }
+                    *most += at_most(new);
+                    *measured += 1;
+                }
                 counter.near(*most, window)
             }
             None => counter.estimating(),

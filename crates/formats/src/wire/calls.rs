@@ -27,14 +27,17 @@ pub fn object<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) 
     }
 }
 
-/// The arguments as a text that holds JSON.
-pub fn text<'c>(exchange: ExchangeRef<'c>, at: Position, ledger: &mut Ledger) -> Cow<'c, str> {
+/// The arguments as a string literal that holds JSON. A long text is not decoded for it.
+pub fn literal(exchange: ExchangeRef<'_>, at: Position, ledger: &mut Ledger) -> String {
+    let mut literal = String::new();
     if exchange.arguments() == ArgumentsUse::AsWritten {
         let arguments = exchange.call().arguments.text();
         ledger.lossy(arguments, at);
-        return arguments.as_str().into();
+        arguments.write_literal(&mut literal);
+    } else {
+        write::string(&mut literal, &object(exchange, at, ledger));
     }
-    object(exchange, at, ledger)
+    literal
 }
 
 /// A call in the form of Chat Completions, where arguments are a string.
@@ -44,10 +47,9 @@ pub fn function_call(
     at: Position,
     ledger: &mut Ledger,
 ) -> String {
-    let arguments = text(exchange, at, ledger);
-    // Each quotation mark in the arguments gets a backslash.
-    let room = spelled.name.len() + arguments.len() * 5 / 4 + 32;
-    let function = Object::with_room(room).text("name", &spelled.name).text("arguments", arguments);
+    let arguments = literal(exchange, at, ledger);
+    let room = spelled.name.len() + arguments.len() + 32;
+    let function = Object::with_room(room).str("name", &spelled.name).raw("arguments", &arguments);
     let call = Object::with_room(room + spelled.id.len() + 48);
-    call.text("id", &spelled.id).text("type", "function").object("function", function).finish()
+    call.str("id", &spelled.id).str("type", "function").object("function", function).finish()
 }

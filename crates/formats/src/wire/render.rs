@@ -34,18 +34,30 @@ pub struct Piece<'i> {
 
 /// The content of a Chat Completions message under construction.
 #[derive(Default)]
-pub struct ChatContent {
-    /// Parts, as JSON; a text part also as text.
-    pub parts: Vec<(String, Option<String>)>,
+pub struct ChatContent(Vec<ChatPart>);
+
+/// A part of a content.
+enum ChatPart {
+    /// A text as a string literal, and the source's own item of it.
+    Text(String, Option<String>),
+    /// Any other part, as JSON.
+    Other(String),
 }
 
 impl ChatContent {
     pub fn text(&mut self, text: &str) {
-        self.parts.push((text_block(text), Some(text.to_owned())));
+        self.0.push(ChatPart::Text(quoted(text), None));
+    }
+
+    /// Adds a text of the source, with its own item if that may be sent. A long text is not decoded for it.
+    pub fn source_text(&mut self, text: &Text, own: Option<&str>) {
+        let mut literal = String::new();
+        text.write_literal(&mut literal);
+        self.0.push(ChatPart::Text(literal, own.map(str::to_owned)));
     }
 
     pub fn part(&mut self, json: String) {
-        self.parts.push((json, None));
+        self.0.push(ChatPart::Other(json));
     }
 
     pub fn of(texts: &[String]) -> Self {
@@ -54,12 +66,22 @@ impl ChatContent {
         content
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The JSON: a string for a single text, else a list; `None` for no parts.
-    pub fn json(&self) -> Option<String> {
-        match &self.parts[..] {
+    pub fn into_json(mut self) -> Option<String> {
+        match &mut self.0[..] {
             [] => None,
-            [(_, Some(text))] => Some(quoted(text)),
-            parts => Some(list(parts.iter().map(|(json, _)| json))),
+            [ChatPart::Text(literal, _)] => Some(std::mem::take(literal)),
+            _ => Some(list(self.0.into_iter().map(|part| match part {
+                ChatPart::Text(_, Some(item)) => item,
+                ChatPart::Text(literal, None) => {
+                    Object::with_room(literal.len() + 32).str("type", "text").raw("text", &literal).finish()
+                }
+                ChatPart::Other(json) => json,
+            }))),
         }
     }
 }

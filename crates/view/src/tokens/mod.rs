@@ -75,8 +75,14 @@ impl TokenCounter {
     /// Loading a vocabulary takes a tenth of a second. A process that sends one short message should not wait for it.
     #[must_use]
     pub fn near(&self, most: u64, budget: u64) -> Self {
-        let is_far = most < budget || most / FAR > budget;
+        let is_far = most < budget || Self::is_far_above(most, budget);
         if is_far { self.estimating() } else { *self }
+    }
+
+    /// Whether messages that can have at most `most` tokens are certainly far too long for a budget.
+    #[must_use]
+    pub fn is_far_above(most: u64, budget: u64) -> bool {
+        most / FAR > budget
     }
 
     /// The most tokens that a message can have with any tokenizer: a token is at least one byte.

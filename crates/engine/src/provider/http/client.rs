@@ -1,9 +1,11 @@
-//! The HTTP client of a provider. It is built on first use, because reading the system's certificates takes a while.
+//! The HTTP client of a provider. It is built on first use, or shortly before it in another thread, because reading the system's
+//! certificates takes a while.
 
 use std::{
     error::Error as _,
     fmt,
     sync::{Arc, Once, OnceLock},
+    thread,
     time::Duration,
 };
 
@@ -63,6 +65,15 @@ impl Client {
         built.as_ref().map_err(|why| {
             ProviderError::Other(format!("no request can be sent to {}: {why}", self.provider))
         })
+    }
+
+    /// Builds the HTTP client in another thread, so that the first request finds it ready.
+    pub fn prepare(&self) {
+        if self.built.get().is_none() {
+            let client = self.clone();
+            // On systems without threads, the first request builds it.
+            let _ = thread::Builder::new().spawn(move || client.get().is_ok());
+        }
     }
 
     fn build(&self) -> Result<reqwest::Client, String> {

@@ -222,6 +222,10 @@ impl Provider for HttpProvider {
         true
     }
 
+    fn prepare(&self) {
+        self.client.prepare();
+    }
+
     fn send<'a>(&'a self, request: &'a Request, listener: Listener<'a>) -> Sending<'a> {
         Box::pin(async move {
             if self.settings.endpoint.model.is_empty() {

@@ -40,12 +40,12 @@ impl Pass for Encoder {
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
-        let content = ChatContent::of(&texts).json();
+        let content = ChatContent::of(&texts).into_json();
         self.push("system", &content.unwrap_or_default());
     }
 
     fn late_system(&mut self, texts: Vec<String>, index: usize) {
-        let content = ChatContent::of(&texts).json();
+        let content = ChatContent::of(&texts).into_json();
         self.push_user(&content.unwrap_or_default(), Position::message(index));
     }
 
@@ -63,7 +63,7 @@ impl Pass for Encoder {
                 },
             }
         }
-        self.push_user(&content.json().unwrap_or_else(|| render::quoted("")), at);
+        self.push_user(&content.into_json().unwrap_or_else(|| render::quoted("")), at);
     }
 
     fn assistant(&mut self, _: usize, item: ItemRef<'_>) {
@@ -91,7 +91,7 @@ impl Pass for Encoder {
             list.push(calls::function_call(&spelled, exchange, at, &mut self.state.ledger));
             sent.push((exchange, spelled));
         }
-        let content = content.json();
+        let content = content.into_json();
         if content.is_none() && sent.is_empty() {
             self.state.ledger.nothing_left(at);
             return;
@@ -131,9 +131,10 @@ impl Encoder {
     fn results(&mut self, sent: &[(ExchangeRef<'_>, CallSpelling)], at: Position) {
         let mut media = ChatContent::default();
         for (exchange, CallSpelling { id, name, .. }) in sent {
-            let mut content = ChatContent::default();
+            // The hosted API accepts a single text as a result.
+            let mut texts: Vec<Cow<'_, str>> = Vec::new();
             if exchange.results().len() == 0 {
-                content.text(sound::NO_RESULT);
+                texts.push(sound::NO_RESULT.into());
             }
             for result in exchange.results() {
                 let said = fragments::of_result(result, &mut self.state.ledger);
@@ -143,22 +144,20 @@ impl Encoder {
                 for piece in said {
                     match piece.kind {
                         FragmentKind::Text(text) if text.is_empty() => {}
-                        FragmentKind::Text(text) => content.text(&text),
+                        FragmentKind::Text(text) => texts.push(text),
                         FragmentKind::Media(kind) => match media_chunk(kind) {
                             Some(chunk) => {
                                 let ledger = &mut self.state.ledger;
                                 ledger.change(Rule::MovedMedia, piece.at, Action::Moved).about(id.as_str());
-                                content.text(render::shown_next(kind));
+                                texts.push(render::shown_next(kind).into());
                                 media.text(&format!("[from the result of call {id}]"));
                                 media.part(chunk);
                             }
-                            None => content.text(&self.state.ledger.as_text(kind, piece.at)),
+                            None => texts.push(self.state.ledger.as_text(kind, piece.at).into()),
                         },
                     }
                 }
             }
-            // The hosted API accepts a single text as a result.
-            let texts: Vec<&str> = content.parts.iter().filter_map(|(_, text)| text.as_deref()).collect();
             if texts.len() > 1 {
                 self.state.ledger.note(Rule::IrregularContent, at, Action::Joined).about(id.as_str());
             }
@@ -166,7 +165,7 @@ impl Encoder {
             self.state.push(&message.text("tool_call_id", id).text("name", name).finish());
             (self.last, self.after_tool) = (LastRole::User, true);
         }
-        if let Some(json) = media.json() {
+        if let Some(json) = media.into_json() {
             self.push_user(&json, at);
         }
     }

@@ -1,6 +1,8 @@
 //! Encoding for OpenAI Chat: one forward pass over the view. Messages in this dialect are sent byte for byte where the API
 //! accepts them. The fields around the messages are in `around.rs`.
 
+use std::borrow::Cow;
+
 use rejoin_record::{Role, limits};
 
 use super::WIRE;
@@ -45,7 +47,7 @@ impl Pass for Encoder {
     }
 
     fn instruct(&mut self, texts: Vec<String>) {
-        let content = ChatContent::of(&texts).json().unwrap_or_default();
+        let content = ChatContent::of(&texts).into_json().unwrap_or_default();
         self.state.push(&render::message("system", &content));
     }
 
@@ -107,7 +109,7 @@ impl Pass for Encoder {
             self.results(&calls);
             return;
         }
-        let content_json = content.json();
+        let content_json = content.into_json();
         if content_json.is_none() && calls.is_empty() && !speaks_otherwise {
             self.state.ledger.nothing_left(Position::message(item.index()));
             return;
@@ -120,8 +122,8 @@ impl Pass for Encoder {
             let split = self.state.ledger.change(Rule::SplitBatch, at, Action::Replaced);
             split.because(format!("{} calls", calls.len()));
         }
-        let mut fields: Vec<(&str, Option<String>)> = vec![("role", Some(String::from("\"assistant\"")))];
-        fields.push(("content", Some(content_json.unwrap_or_else(|| String::from("null")))));
+        let mut fields: Vec<Field<'_>> = vec![("role", Some("\"assistant\"".into()))];
+        fields.push(("content", Some(content_json.map_or(Cow::Borrowed("null"), Cow::Owned))));
         for block in message.blocks.iter().filter(|_| own) {
             if let BlockKind::Reasoning(reasoning) = &block.kind
                 && !kept_reasoning[usize::from(reasoning.sealed)]
@@ -144,16 +146,18 @@ impl Pass for Encoder {
         while !calls.is_empty() {
             let rest = calls.split_off(calls.len().min(CALLS));
             fields.retain(|(name, _)| *name != "tool_calls");
-            fields.push(("tool_calls", Some(render::list(calls.iter().map(|call| &call.json)))));
+            fields.push(("tool_calls", Some(render::list(calls.iter().map(|call| &call.json)).into())));
             self.push_fields(source.take(), &fields);
             self.results(&calls);
             // The text is sent once; the next message holds only calls.
-            fields =
-                vec![("role", Some(String::from("\"assistant\""))), ("content", Some(String::from("null")))];
+            fields = vec![("role", Some("\"assistant\"".into())), ("content", Some("null".into()))];
             calls = rest;
         }
     }
 }
+
+/// A field of a message and its JSON; without JSON, the source's field of this name is left out.
+type Field<'f> = (&'f str, Option<Cow<'f, str>>);
 
 /// A call that is ready to be sent.
 struct Call<'i> {
@@ -177,18 +181,19 @@ impl Encoder {
                 ItemPiece::Label(text) => content.text(&text),
             }
         }
-        if content.parts.is_empty() && !self.stands_empty(item) {
+        let is_empty = content.is_empty();
+        if is_empty && !self.stands_empty(item) {
             return;
         }
-        let json = content.json().unwrap_or_else(|| String::from("\"\""));
-        if item.is_complete() && WIRE.is_own(message) && !content.parts.is_empty() {
+        let json = content.into_json().unwrap_or_else(|| String::from("\"\""));
+        if item.is_complete() && WIRE.is_own(message) && !is_empty {
             self.state.ledger.irregular(Position::message(item.index()));
         }
         // Other fields of the source's message stay, unless it was split.
         let whole = item.is_complete() && WIRE.is_own(message);
         let mut fields = vec![
-            ("role", Some(render::quoted(role))),
-            ("content", Some(json)),
+            ("role", Some(render::quoted(role).into())),
+            ("content", Some(json.into())),
             ("tool_calls", None),
             ("function_call", None),
         ];
@@ -214,10 +219,8 @@ impl Encoder {
         match &block.kind {
             BlockKind::Text(text) => {
                 self.state.ledger.lossy(text, at);
-                match WIRE.own_bytes(message, block).filter(|raw| raw.starts_with('{')) {
-                    Some(raw) => content.parts.push((raw.to_owned(), Some(text.to_string()))),
-                    None => content.text(text),
-                }
+                let own = WIRE.own_bytes(message, block).filter(|raw| raw.starts_with('{'));
+                content.source_text(text, own);
             }
             BlockKind::Reasoning(_) => {
                 self.state.ledger.foreign_reasoning(at);
@@ -290,10 +293,10 @@ impl Encoder {
                     }
                 }
             }
-            let json = content.json().unwrap_or_else(|| String::from("\"\""));
+            let json = content.into_json().map_or(Cow::Borrowed("\"\""), Cow::Owned);
             let fields = [
-                ("role", Some(String::from("\"tool\""))),
-                ("tool_call_id", Some(render::quoted(id))),
+                ("role", Some("\"tool\"".into())),
+                ("tool_call_id", Some(render::quoted(id).into())),
                 ("content", Some(json)),
                 ("tool_calls", None),
                 ("function_call", None),
@@ -308,7 +311,7 @@ impl Encoder {
             }
             self.push_fields(source.map(|message| &**message), &fields);
         }
-        if let Some(json) = media.json() {
+        if let Some(json) = media.into_json() {
             self.state.push(&render::message("user", &json));
         }
     }
@@ -329,15 +332,15 @@ impl Encoder {
     }
 
     /// Writes a message with these fields; every other field of the source's message stays.
-    fn push_fields(&mut self, source: Option<&Message>, fields: &[(&str, Option<String>)]) {
-        let length = |(name, json): &(&str, Option<String>)| {
+    fn push_fields(&mut self, source: Option<&Message>, fields: &[Field<'_>]) {
+        let length = |(name, json): &Field<'_>| {
             json.as_ref().map_or(0, |json| name.len() + json.len() + r#","":"#.len())
         };
         let mut out = String::with_capacity(fields.iter().map(length).sum::<usize>() + 2);
         out.push('{');
         let mut written: Vec<&str> = Vec::new();
-        let doc = Doc::of(source.map_or("", Message::native_text));
-        for (key, value) in doc.root().into_iter().flat_map(Value::fields) {
+        let doc = source.map(|message| Doc::of(message.native_text()));
+        for (key, value) in doc.iter().filter_map(Doc::root).flat_map(Value::fields) {
             let name = key.as_str().unwrap_or_default();
             match fields.iter().find(|(field, _)| *field == name) {
                 Some((field, _)) if written.contains(field) => {}

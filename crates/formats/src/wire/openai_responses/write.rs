@@ -368,9 +368,10 @@ impl Encoder {
             }
             return (json, false, SentCall { exchange, id, kind });
         }
-        let arguments = calls::text(exchange, at, &mut self.state.ledger);
-        let json = Object::new().text("type", "function_call").text("call_id", &id).text("name", &name);
-        let json = json.text("arguments", arguments).finish();
+        let arguments = calls::literal(exchange, at, &mut self.state.ledger);
+        let json =
+            Object::with_room(id.len() + name.len() + arguments.len() + 64).str("type", "function_call");
+        let json = json.str("call_id", &id).str("name", &name).raw("arguments", &arguments).finish();
         (json, false, SentCall { exchange, id, kind: Call::FUNCTION })
     }
 
