@@ -51,7 +51,6 @@ impl Worker {
             }
         };
         running.requests += 1;
-        self.note_request();
         let bytes = composed.request.body.as_ref().map_or(0, rejoin_formats::draft::Body::len);
         running.tell(Event::Asking { request: running.requests, bytes });
         for finding in &composed.findings {
@@ -80,6 +79,8 @@ impl Worker {
             }
         };
         running.draft = partial.draft.take();
+        // Count the request only now, while the messages are still those that it had: no answer has to wait for it.
+        self.note_request();
         let asked = self.answered(running, answer, partial, composed.basis);
         // No message was recorded, so the draft is not needed.
         if let Some(draft) = running.draft.take() {

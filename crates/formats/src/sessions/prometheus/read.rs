@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet, hash_map::Entry};
 use rejoin_record::{
     Block, Message, Raw, Role, Scope, Text,
     json::{Doc, Value, ValueKind},
@@ -109,9 +109,11 @@ pub(super) enum RowContent {
 
 impl Row {
     pub(super) fn read(root: Value<'_>, raw: Raw, place: SourcePlace) -> Self {
-        let name = |name: &str| root.given(name).map(as_text).unwrap_or_else(|| Text::new(""));
-        let [user, channel, thread] =
-            ["user_id", "channel_id", "thread_id"].map(|part| name(part).to_string());
+        let name = |name: &str| match root.given(name) {
+            Some(value) => value.as_str().unwrap_or_else(|| value.raw().into()).into_owned(),
+            None => String::new(),
+        };
+        let (user, channel) = (name("user_id"), name("channel_id"));
         if root.get("message_type").is_some() {
             let own_id = format!("{user}\n{channel}");
             let scope = Scope { user, channel, thread: String::new() };
@@ -123,6 +125,7 @@ impl Row {
             false => Text::new(raw.as_str()),
         };
         let history = root.given("conversation_history").and_then(decoded);
+        let thread = name("thread_id");
         Self {
             what: RowContent::Thread { around, history },
             raw,
@@ -238,16 +241,22 @@ impl Channel {
         builder.aside(building::nth(0), Aside::Scope(self.scope));
         self.beside.into_iter().for_each(|(place, what)| builder.aside(place, what));
         builder.findings.extend(self.findings);
-        let mut seen: HashMap<Text, Vec<Raw>> = HashMap::new();
+        // The first row of each id, and the others.
+        let mut seen: HashMap<Text, (Raw, Vec<Raw>)> = HashMap::with_capacity(keyed.len());
         for (_, said) in keyed {
             // Two dumps in one file hold the same row twice. Only rows with the same id can be the same.
             if let Some(id) = &said.id {
-                let same = seen.entry(id.clone()).or_default();
-                if same.contains(&said.raw) {
-                    builder.aside(said.place, Aside::Raw(Text::new(said.raw.as_str())));
-                    continue;
+                match seen.entry(id.clone()) {
+                    Entry::Vacant(new) => _ = new.insert((said.raw.clone(), Vec::new())),
+                    Entry::Occupied(mut known) => {
+                        let (first, others) = known.get_mut();
+                        if *first == said.raw || others.contains(&said.raw) {
+                            builder.aside(said.place, Aside::Raw(Text::new(said.raw.as_str())));
+                            continue;
+                        }
+                        others.push(said.raw.clone());
+                    }
                 }
-                same.push(said.raw.clone());
             }
             said.put(&mut builder, &answered);
         }

@@ -39,8 +39,9 @@ pub(super) struct Rows {
 
 /// Whether a value is a row of one of the tables.
 pub(super) fn is_row(value: Value<'_>) -> bool {
-    let threads = value.get("conversation_history").is_none_or(is_list_or_text);
-    value.kind() == ValueKind::Object && threads && has_columns(|name| value.get(name).is_some())
+    value.kind() == ValueKind::Object
+        && has_columns(|name| value.get(name).is_some())
+        && value.get("conversation_history").is_none_or(is_list_or_text)
 }
 
 impl Rows {
