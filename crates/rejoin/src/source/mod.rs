@@ -291,7 +291,7 @@ fn has_others(folder: &Folder, units: &Units) -> bool {
 fn holds_session(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let is_document = || sessions::detect(&text).is_some_and(|format| format.agent.is_some());
-    bytes.starts_with(DATABASE) || sessions::detect_lines(&text).is_some() || is_document()
+    bytes.starts_with(unpack::SQLITE) || sessions::detect_lines(&text).is_some() || is_document()
 }
 
 /// The most files outside its units that are examined in a folder. A folder with more is not the storage of one program.

@@ -20,7 +20,7 @@ use super::ByteSource;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZIP: &[u8] = b"PK\x03\x04";
-const SQLITE: &[u8] = b"SQLite format 3\0";
+pub(super) const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// How many bytes distinguish these formats.
 const HEAD: u64 = 16;
