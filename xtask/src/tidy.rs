@@ -381,6 +381,23 @@ fn documents(problems: &mut Vec<String>) -> Result<()> {
             problems.push(format!("{path} is missing"));
         }
     }
+    let mut sources = Vec::new();
+    for folder in ["crates", "testkit", "xtask"] {
+        sources.extend(files(Path::new(folder), ".rs")?.iter().map(|path| path.display().to_string()));
+    }
+    let page = fs::read_to_string("ARCHITECTURE.md")?;
+    for name in page.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs") && !name.contains('<'))
+    {
+        let in_room = name.replacen('/', "/src/", 1);
+        let is_there = |path: &String| {
+            [name, &in_room]
+                .iter()
+                .any(|name| path.strip_suffix(*name).is_some_and(|rest| rest.ends_with('/')))
+        };
+        if !sources.iter().any(is_there) {
+            problems.push(format!("ARCHITECTURE.md names `{name}`, and there is no such file"));
+        }
+    }
     Ok(())
 }
 
