@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rejoin::{
-    ConversationId, Rule,
+    ConversationId, Dialect, Rule,
     check::Subject,
     engine::{EngineError, Mode},
     source::Opened,
@@ -60,6 +60,15 @@ fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedS
         Err(error) => Err(error),
     };
     let subject = subject.map_err(|error| source::unreadable(path, error, options.from))?;
+    // A dialect names a request body. If the file is something else, the flag must not be ignored.
+    if let Some(session) = subject.sessions.first()
+        && let Some(dialect) = named.filter(|dialect: &Dialect| session.format != dialect.name())
+        && options.bodies
+        && subject.body().is_none()
+    {
+        let why = format!("it is no {dialect} request, but a session in the format `{}`", session.format);
+        return Err(Failure::unreadable(path, &why, Some("leave out `--from`")));
+    }
     if options.mode == Mode::Strict {
         let mut findings = subject.sessions.iter().flat_map(|session| &session.findings);
         if let Some(finding) = findings.find(|finding| finding.rule == Rule::DamagedEntry) {

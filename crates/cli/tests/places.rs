@@ -489,6 +489,26 @@ fn an_import_is_taken_back() {
     });
 }
 
+/// An import that a later one extended is undone after it, and that is no continuation.
+#[test]
+fn imports_of_a_growing_file_are_taken_back_one_by_one() {
+    Home::each(|home| {
+        let lines: Vec<String> =
+            fs::read_to_string("../../examples/rollout.jsonl").unwrap().lines().map(str::to_owned).collect();
+        let mut file = String::new();
+        for left in [2, 1, 0] {
+            file = home.file("rollout-1.jsonl", lines[..lines.len() - left].join("\n") + "\n");
+            home.out(&["import", &file]);
+        }
+        for _ in 0..2 {
+            has(&home.out(&["import", "--undo"]), &["restored"]);
+        }
+        home.out(&["verify"]);
+        home.out(&["import", "--undo"]);
+        assert_eq!(home.lines(&["list", "--json"]).len(), 0, "{file}");
+    });
+}
+
 #[test]
 fn a_new_conversation_goes_with_its_import() {
     let home = Home::new("sqlite");

@@ -85,6 +85,25 @@ fn compact_and_uncompact() {
     }
 }
 
+/// A message that is pinned after a compaction comes back. That is no other compaction: `uncompact` undoes both, and `stats` counts
+/// one.
+#[test]
+fn a_pin_after_a_compaction_is_no_other_one() {
+    let home = talked("sqlite");
+    said(&home, &["compact", "@"]);
+    let compacted = object(&home, &["stats", "@", "--json"]);
+    assert_eq!(object(&home, &["history", "pin", "@", "0", "--json"])["changed"], true);
+    assert!(view(&home).contains("my dog is called Rex") && view(&home).contains("Summary of earlier"));
+    let pinned = object(&home, &["stats", "@", "--json"]);
+    for field in ["compactions", "requests"] {
+        assert_eq!(pinned[field], compacted[field], "{field}");
+    }
+    let shown = object(&home, &["uncompact", "@", "--dry-run", "--json"])["messages_after"].clone();
+    assert_eq!(object(&home, &["uncompact", "@", "--json"])["messages_after"], shown);
+    assert!(!view(&home).contains("Summary of earlier"));
+    assert!(home.run(&["uncompact", "@"]).err.contains("Nothing is compacted"));
+}
+
 /// A pinned message stays in the view through a compaction.
 #[test]
 fn pinned_messages_stay() {

@@ -109,24 +109,44 @@ impl Writer<'_> {
             return Ok(self.take_back_new(&[(id, growth.after)])?[0]);
         };
         let _lock = self.lock(id)?;
-        match self.store.tail(id)? {
-            None => return Ok(TakeBackOutcome::Missing),
-            Some(tail) if tail != after => return Ok(TakeBackOutcome::WentOn),
-            Some(_) => {}
+        let Some(tail) = self.store.tail(id)? else { return Ok(TakeBackOutcome::Missing) };
+        if !self.is_as_imported(id, tail, after)? {
+            return Ok(TakeBackOutcome::WentOn);
         }
         let mut import = Import {
             id,
             now: self.clock.now(),
-            chain: Chain::at(Some(after)),
-            known: StoredEntries::read(self.store, id, Some(after))?.0,
+            chain: Chain::at(Some(tail)),
+            known: StoredEntries::read(self.store, id, Some(tail))?.0,
             added: Vec::new(),
             compared: Cell::default(),
         };
         let body = taken_back();
         let branch = taken_back_id(id, after.id, &body);
         import.seal(branch, Some(before.id), Kind::Branch, body, None);
-        append_in_batches(self.store, id, Some(after), &import.added)?;
+        append_in_batches(self.store, id, Some(tail), &import.added)?;
         Ok(TakeBackOutcome::Restored)
+    }
+
+    /// Whether the conversation is as an import left it: it ends there, or a later import was taken back since.
+    fn is_as_imported(&self, id: ConversationId, tail: Tail, after: Tail) -> Result<bool, EngineError> {
+        if tail == after {
+            return Ok(true);
+        }
+        let mut last = None;
+        self.store.read(id, tail.seq, &mut |item| {
+            if let StoredItem::Entry(entry) = item {
+                last = Some(entry);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let body = taken_back();
+        Ok(last.is_some_and(|last: Entry| {
+            let envelope = last.envelope();
+            envelope.kind == Kind::Branch
+                && envelope.parent == Some(after.id)
+                && last.body().is_some_and(|own| own.as_str() == body.as_str())
+        }))
     }
 
     /// Takes back imports that added new conversations, each given with its newest entry at that time. They are deleted in one
@@ -143,7 +163,7 @@ impl Writer<'_> {
             let lock = self.lock(*id)?;
             outcomes.push(match self.store.tail(*id)? {
                 None => TakeBackOutcome::Missing,
-                Some(tail) if tail != *after => TakeBackOutcome::WentOn,
+                Some(tail) if !self.is_as_imported(*id, tail, *after)? => TakeBackOutcome::WentOn,
                 Some(_) => {
                     going.push(*id);
                     locks.push(lock);

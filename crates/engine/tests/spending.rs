@@ -249,6 +249,25 @@ fn nearly_full(limit: Option<u64>, summary: &'static str) -> (Worker, Arc<Script
     (Worker::new(conversation, provider.clone(), Tools::default(), settings), provider)
 }
 
+/// Results that are pruned before a request do not count towards its limit: it will be sent without them.
+#[test]
+fn a_limit_is_that_of_the_request_that_would_be_sent() {
+    let provider = Arc::new(
+        ScriptedProvider::answering(|_| taking(Step::says("OK."), 1_000, 10)).named("openai", "gpt-4o"),
+    );
+    let mut conversation = begin();
+    conversation.say(rejoin_record::Message::user("read it"));
+    conversation.say(rejoin_record::Message::assistant_with_tools(vec![call("a", "{}")]));
+    conversation.say(rejoin_record::Message::tool("a", "word ".repeat(60_000)));
+    conversation.say(rejoin_record::Message::assistant("Read."));
+    let limits = Limits { tokens: Some(5_000), ..Limits::default() };
+    let window = WindowSettings { context_window: Some(10_000), ..WindowSettings::default() };
+    let settings = TurnSettings { limits, window, ..TurnSettings::default() };
+    let mut worker = Worker::new(conversation, provider.clone(), Tools::default(), settings);
+    assert_eq!(turn(&mut worker).ending, Ending::Done);
+    assert_eq!(provider.requests().len(), 1);
+}
+
 /// The summary before a request counts, and a turn stops before one that would cross its limit.
 #[test]
 fn a_summary_counts_towards_the_limits_and_the_cost_of_a_turn() {

@@ -256,6 +256,16 @@ body! {
     }
 }
 
+impl Compacted {
+    /// Whether it records the same summary as another compaction. A pin records a compaction again, which then shows more of the
+    /// messages.
+    #[must_use]
+    pub fn repeats(&self, other: &Self) -> bool {
+        let bare = |compacted: &Self| Self { keep_from: None, kept: None, usage: None, ..compacted.clone() };
+        bare(self) == bare(other)
+    }
+}
+
 body! {
     /// The cost of a summary that was not used.
     UnusedSummary {

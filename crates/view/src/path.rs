@@ -162,7 +162,7 @@ struct Paired {
 
 impl Cut {
     /// The last compaction on a path that was not undone.
-    fn of(tree: &Tree<'_>, path: &[&Entry], without: Option<EntryId>) -> Option<Self> {
+    fn of(tree: &Tree<'_>, path: &[&Entry], without: &[EntryId]) -> Option<Self> {
         let of_kind = |entry: &&&Entry, kind: Kind| entry.envelope().kind == kind;
         let undone: HashSet<EntryId> = path
             .iter()
@@ -171,7 +171,7 @@ impl Cut {
                 Content::Uncompacted(undone) => Some(undone.compaction),
                 _ => None,
             })
-            .chain(without)
+            .chain(without.iter().copied())
             .collect();
         let (at, mut compacted) = path
             .iter()
@@ -200,7 +200,7 @@ impl Walk {
     /// Begins to walk a path whose last compaction is known in advance. The caller then adds the entries of the path in order.
     #[must_use]
     pub fn begin(tree: &Tree<'_>, path: &[&Entry]) -> Self {
-        let mut walk = Self::foreseeing(path, Cut::of(tree, path, None));
+        let mut walk = Self::foreseeing(path, Cut::of(tree, path, &[]));
         // If entries were skipped, most shown messages are known from the stand-ins.
         let known = tree.known_messages();
         walk.messages.reserve(known);
@@ -210,10 +210,10 @@ impl Walk {
         walk
     }
 
-    /// Begins like [`Walk::begin`], as if a compaction had been undone.
+    /// Begins like [`Walk::begin`], as if these compactions had been undone.
     #[must_use]
-    pub fn begin_without(tree: &Tree<'_>, path: &[&Entry], compaction: EntryId) -> Self {
-        Self::foreseeing(path, Cut::of(tree, path, Some(compaction)))
+    pub fn begin_without(tree: &Tree<'_>, path: &[&Entry], compactions: &[EntryId]) -> Self {
+        Self::foreseeing(path, Cut::of(tree, path, compactions))
     }
 
     /// A walk that knows the end of its path: the compaction in force, and the pins.

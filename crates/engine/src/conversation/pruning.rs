@@ -179,9 +179,28 @@ impl Conversation {
     /// if no compaction is in force.
     pub fn uncompact(&mut self) -> Option<EntryId> {
         self.need_all();
-        let compaction = self.walk().compaction()?;
-        self.append(&Content::Uncompacted(Uncompacted { compaction }));
-        Some(compaction)
+        let records = self.compaction_records();
+        for compaction in &records {
+            self.append(&Content::Uncompacted(Uncompacted { compaction: *compaction }));
+        }
+        records.first().copied()
+    }
+
+    /// The entries that record the compaction in force, the newest first. There are several if a message that it hid was pinned.
+    pub fn compaction_records(&self) -> Vec<EntryId> {
+        let tree = self.tree();
+        let path = tree.path().0;
+        let mut records = Vec::new();
+        let mut newest: Option<Compacted> = None;
+        loop {
+            let walk = Walk::begin_without(&tree, &path, &records);
+            let Some((entry, compacted)) = walk.compaction().zip(walk.compacted()) else { return records };
+            if newest.as_ref().is_some_and(|newest| !newest.repeats(compacted)) {
+                return records;
+            }
+            newest.get_or_insert_with(|| compacted.clone());
+            records.push(entry);
+        }
     }
 
     /// Keeps the message of an entry in every view, in full, together with the calls and results that belong to it. It restores

@@ -637,11 +637,14 @@ impl Worker {
             } else if running.requests >= self.settings.limits.requests {
                 Some(Ending::Limit(Limit::Requests(running.requests)))
             } else {
-                self.limit_ahead(running)
-            };
-            let ending = match ending {
-                None => self.make_room(running).await.or_else(|| self.limit_ahead(running)),
-                ending => ending,
+                // The limits apply to the request that would be sent, not to results that will be left out of it.
+                let window = self.make_room_for_free(running);
+                match (self.limit_ahead(running), window) {
+                    (None, Some(window)) => {
+                        self.compact_to_fit(running, window).await.or_else(|| self.limit_ahead(running))
+                    }
+                    (ending, _) => ending,
+                }
             };
             // A summary can take long. If the turn was stopped meanwhile, the request must not be sent.
             let ending = ending.or_else(|| running.stop.is_stopped().then_some(Ending::Interrupted));

@@ -324,9 +324,9 @@ impl Worker {
         self.fit.counted = usize::MAX;
     }
 
-    /// Before a request, prunes results, and compacts the conversation if the request would not fit. Returns how the turn ends if a
-    /// summary would exceed one of its limits.
-    pub(super) async fn make_room(&mut self, running: &mut TurnInProgress<'_>) -> Option<Ending> {
+    /// Before a request, prunes and shortens results, which costs nothing. Returns the window that the request must fit into, if it is
+    /// known.
+    pub(super) fn make_room_for_free(&mut self, running: &mut TurnInProgress<'_>) -> Option<u64> {
         self.prune_turns(running);
         let window = self.fitting_window()?;
         self.composer.read(&self.conversation);
@@ -334,6 +334,16 @@ impl Worker {
         // Results that were not pruned will be sent.
         self.read_results();
         self.shorten_results(window);
+        Some(window)
+    }
+
+    /// Before a request that would not fit into the window, compacts the conversation. Returns how the turn ends if a summary would
+    /// exceed one of its limits.
+    pub(super) async fn compact_to_fit(
+        &mut self,
+        running: &mut TurnInProgress<'_>,
+        window: u64,
+    ) -> Option<Ending> {
         if self.settings.window.compact == CompactMode::Off {
             return None;
         }
@@ -879,11 +889,14 @@ impl Worker {
     /// compaction is in force. A dry run changes nothing.
     pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
         self.conversation.need_all();
-        let compaction = self.conversation.walk().compaction()?;
+        let records = self.conversation.compaction_records();
+        if records.is_empty() {
+            return None;
+        }
         let counter = self.counter();
         let tree = self.conversation.tree();
         let path = tree.path().0;
-        let mut walk = Walk::begin_without(&tree, &path, compaction);
+        let mut walk = Walk::begin_without(&tree, &path, &records);
         path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
         let shown = (window::tokens(&walk, &counter), walk.messages().len());
         if !dry_run {

@@ -1,9 +1,11 @@
 //! The shape of a file with all values removed: which fields there are, of which types, and how often.
 //!
-//! It is for reports about files that rejoin cannot read. It shows only names of fields, and only names that a program chose: a
-//! name that may come from a person, such as a path or a sentence, becomes `*`. If an object may be a table with the user's own
+//! It is for reports about files that rejoin cannot read. It shows only names of fields, and only those made of words that are common
+//! in session files: any other name may be a key, a user or a path, and becomes `*`. If an object may be a table with the user's own
 //! names, such as `{"alice":1,"bob":2}`, all its names become `*`. In such a table, all values are of one type, and few names are
 //! made of the words that programs use.
+//!
+//! To find the format that a file resembles, names that only look as if a program chose them are needed, too.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,6 +32,21 @@ const ROWS: usize = 1_000;
 /// How deep places are listed.
 const DEEPEST: usize = 16;
 
+/// Which names of fields are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListedNames {
+    /// Those made of common words: the list may be shown to others.
+    Common,
+    /// Those that a program may have chosen.
+    Likely,
+}
+
+impl ListedNames {
+    fn include(self, name: &str) -> bool {
+        is_chosen_by_a_program(name) && (self == Self::Likely || is_made_of_known_words(name))
+    }
+}
+
 /// The shape of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileShape {
@@ -49,15 +66,25 @@ pub struct FileShape {
 }
 
 impl FileShape {
-    /// The shape of a text.
+    /// The shape of a text, for a report.
     #[must_use]
     pub fn of(text: &str) -> Self {
+        Self::with_names(text, ListedNames::Common)
+    }
+
+    /// The shape of a text with more names, for finding the format that it resembles.
+    #[must_use]
+    pub fn with_likely_names(text: &str) -> Self {
+        Self::with_names(text, ListedNames::Likely)
+    }
+
+    fn with_names(text: &str, names: ListedNames) -> Self {
         let mut shape = Self { bytes: text.len(), ..Self::default() };
         let (doc, error) = Doc::parse_prefix(text);
         match doc.root().filter(|root| error.is_none() && is_container(*root)) {
             Some(root) => {
                 (shape.lines, shape.values) = (1, 1);
-                shape.add(String::new(), root);
+                shape.add(String::new(), root, names);
             }
             None => {
                 for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -65,7 +92,7 @@ impl FileShape {
                     let (doc, error) = Doc::parse_prefix(line);
                     if let Some(root) = doc.root().filter(|root| error.is_none() && is_container(*root)) {
                         shape.values += 1;
-                        shape.add(String::new(), root);
+                        shape.add(String::new(), root, names);
                     }
                 }
             }
@@ -98,7 +125,7 @@ impl FileShape {
                     let doc = text.filter(|text| text.starts_with(['{', '['])).map(Doc::of);
                     if let Some(root) = doc.as_ref().and_then(Doc::root) {
                         shape.values += 1;
-                        shape.add(format!("{place}:"), root);
+                        shape.add(format!("{place}:"), root, ListedNames::Common);
                     }
                 }
                 Ok(())
@@ -118,7 +145,7 @@ impl FileShape {
     }
 
     /// Adds the places of a value. It does not recurse, because a file may be nested deeply enough to exhaust the stack.
-    fn add(&mut self, root_place: String, root: Value<'_>) {
+    fn add(&mut self, root_place: String, root: Value<'_>, names: ListedNames) {
         let mut open = vec![(root_place, root, 0)];
         while let Some((place, value, depth)) = open.pop() {
             if !self.count(&place, type_of(value)) {
@@ -131,7 +158,7 @@ impl FileShape {
             open.extend(value.items().map(|item| (format!("{place}[]"), item, depth + 1)));
             let is_record = is_record(value);
             open.extend(value.fields().map(|(key, field)| {
-                let name = key.as_str().filter(|name| is_record && is_chosen_by_a_program(name));
+                let name = key.as_str().filter(|name| is_record && names.include(name));
                 let name = name.as_deref().unwrap_or("*");
                 let dot = if place.is_empty() || place.ends_with(':') { "" } else { "." };
                 (format!("{place}{dot}{name}"), field, depth + 1)
@@ -303,7 +330,7 @@ const WORDS: &str = "action agent answer api app arg argument artifact assistant
     stamp start state status step stderr stdout steps stop stream string success summary system tag task temperature text thinking \
     thought thread time timestamp title to token tool total trace traj trajectory ts turn type updated uri url usage use user utc uuid v \
     value version who window with word workspace \
-    and as at by for has in of on \
+    asker dialog intent says utterance and as at by for has in of on \
     cached deleted inner leaf range read visible write";
 
 #[cfg(test)]
@@ -338,7 +365,7 @@ not json secret four"#;
         let (shown, json) = (shape.to_string(), shape.to_json());
         assert!(shown.contains("(`*` stands for names that may be your own)"), "{shown}");
         let people = ["alice", "bob", "carol", "Makefile", "notes", "SECRET", "HOME"];
-        for hidden in people.into_iter().chain(["ghp_", "sk-", "VEV", "sentence"]) {
+        for hidden in people.into_iter().chain(["ghp_", "sk-", "VEV", "sentence", "speed", "colour"]) {
             assert!(!shown.contains(hidden) && !json.contains(hidden), "{hidden}: {shown}{json}");
         }
         for place in [
@@ -346,11 +373,28 @@ not json secret four"#;
             "files.*.lines",
             "usage.input_tokens",
             "usage.cacheReadTokens",
-            "tools[].speed",
-            "tools[].colour",
+            "tools[].*",
             "conversationHistoryDeletedRange[]",
         ] {
             assert!(shape.having(place) > 0, "{place}: {shown}");
+        }
+    }
+
+    /// Beside names of fields, too, a name may be a key or a user.
+    #[test]
+    fn names_that_may_be_secrets_are_not_shown_beside_common_ones() {
+        for secret in [
+            "hunter",
+            "swordfish",
+            "bob-laptop",
+            "AKIAIOSFODNN",
+            "deadbeefcafe",
+            "glpat-abcdef",
+            "my-project",
+        ] {
+            let text = format!(r#"{{"version":1,"created_at":"x","title":"y","{secret}":{{"lines":3}}}}"#);
+            let shown = FileShape::of(&text).to_string();
+            assert!(!shown.contains(secret) && shown.contains("created_at"), "{secret}: {shown}");
         }
     }
 

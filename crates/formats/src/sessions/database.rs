@@ -214,6 +214,11 @@ pub(crate) fn columns<'r, const N: usize>(row: &'r Row<'_>) -> rusqlite::Result<
 pub(crate) struct Others(Vec<String>);
 
 impl Others {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The columns for a query, each after a comma.
     pub(crate) fn sql(&self) -> String {
         self.0.iter().map(|name| format!(", \"{}\"", name.replace('"', "\"\""))).collect()

@@ -90,8 +90,9 @@ impl Likeness {
     pub fn of(text: &str) -> Option<Self> {
         let beginning = &text[..text.floor_char_boundary(LOOK_AT)];
         // A document that is cut has no shape; a line that is cut is one of many.
-        let document = text.len() > LOOK_AT && FileShape::of(beginning).values == 0;
-        let shape = FileShape::of(if document && text.len() <= TRY { text } else { beginning });
+        let document = text.len() > LOOK_AT && FileShape::with_likely_names(beginning).values == 0;
+        let shape =
+            FileShape::with_likely_names(if document && text.len() <= TRY { text } else { beginning });
         if shape.values == 0 {
             return None;
         }
@@ -244,7 +245,7 @@ mod tests {
             read.is_some_and(|read| read.iter().all(|session| session.format == format && !problems(session)))
         };
         // A trajectory in YAML has no fields of JSON.
-        texts.filter(|(_, text)| FileShape::of(text).values > 0 && is_sound(text)).collect()
+        texts.filter(|(_, text)| FileShape::with_likely_names(text).values > 0 && is_sound(text)).collect()
     }
 
     /// Each format has sound files. One of them has all of its marks, and so has each that is named so. The others may be in
@@ -255,7 +256,7 @@ mod tests {
         for (format, marks) in MARKS {
             let files = sound_files(format);
             let lacks = |text: &str| {
-                let shape = FileShape::of(text);
+                let shape = FileShape::with_likely_names(text);
                 let has = |mark: &&str| mark.split('|').any(|place| shape.having(place) > 0);
                 marks.iter().copied().filter(|mark| !has(mark)).collect::<Vec<_>>()
             };

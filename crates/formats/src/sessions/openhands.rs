@@ -38,8 +38,7 @@ pub(crate) const KNOWN: &[Known] = &[Known::fields(
 const LOOK_AT: usize = 20;
 
 /// Events that are no part of what a model sees.
-const SILENT: &[&str] =
-    &["", "null", "agent_state_changed", "change_agent_state", "recall", "loop_detection"];
+const SILENT: &[&str] = &["null", "agent_state_changed", "change_agent_state", "recall", "loop_detection"];
 
 /// Fields of an action that are no arguments of its call.
 const NO_ARGUMENTS: &[&str] = &[
@@ -298,8 +297,10 @@ impl Reading {
             self.builder.say(said, place, Detail::default());
         }
         let Some((role, blocks)) = spoken(event) else {
-            let known =
-                SILENT.contains(&&*event.word("action")) && SILENT.contains(&&*event.word("observation"));
+            let kinds = ["action", "observation"].map(|name| event.word(name));
+            // An event without a kind is of a newer version, or of another program.
+            let mut kinds = kinds.iter().filter(|kind| !kind.is_empty()).peekable();
+            let known = kinds.peek().is_some() && kinds.all(|kind| SILENT.contains(&&**kind));
             let text = Text::new(raw.as_str());
             let what = if known || event.says("action", "condensation") {
                 Aside::Raw(text)

@@ -293,6 +293,11 @@ impl Provider for NameOnly {
         &self.0
     }
 
+    fn window(&self) -> Option<u64> {
+        let Endpoint { provider, model, .. } = &self.0;
+        offline::Offline::new(model).window().filter(|_| provider == offline::NAME)
+    }
+
     fn send<'a>(&'a self, _: &'a Request, _: Listener<'a>) -> BoxFuture<'a, Result<Received, ProviderError>> {
         Box::pin(async { Err(ProviderError::Other(String::from("BUG: no provider was chosen to answer"))) })
     }

@@ -297,9 +297,6 @@ fn holds_session(bytes: &[u8]) -> bool {
 /// The most files outside its units that are examined in a folder. A folder with more is not the storage of one program.
 const MOST_OTHERS: usize = 1_000;
 
-/// The first bytes of a SQLite database.
-const DATABASE: &[u8] = b"SQLite format 3\0";
-
 /// Whether the files of a folder belong together and are read as one.
 pub(crate) fn is_unit(place: &Path) -> bool {
     Folder::list(place).is_some_and(|folder| sessions::claim_files(&folder).is_some())

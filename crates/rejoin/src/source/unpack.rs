@@ -22,8 +22,12 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZIP: &[u8] = b"PK\x03\x04";
 pub(super) const SQLITE: &[u8] = b"SQLite format 3\0";
 
+/// What the header of a file in a tar archive says, and where.
+const TAR: &[u8] = b"ustar";
+const TAR_AT: usize = 257;
+
 /// How many bytes distinguish these formats.
-const HEAD: u64 = 16;
+const HEAD: u64 = (TAR_AT + TAR.len()) as u64;
 
 /// The most bytes that a packed file, or all files of an archive together, may unpack to: as many as are accepted from a pipe.
 pub const UNPACKED_BYTES: u64 = 1024 * 1024 * 1024;
@@ -46,6 +50,8 @@ pub enum Packing {
     Gzip,
     Zstd,
     Archive,
+    /// It is not opened: its files are stored one after the other, so it would be read as one text.
+    Tar,
     Database,
 }
 
@@ -57,6 +63,7 @@ impl Packing {
             () if begins(ZSTD) => Self::Zstd,
             () if begins(ZIP) => Self::Archive,
             () if begins(SQLITE) => Self::Database,
+            () if head.get(TAR_AT..).is_some_and(|rest| rest.starts_with(TAR)) => Self::Tar,
             () => Self::None,
         }
     }
@@ -93,6 +100,7 @@ pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     let unpacked: ByteSource = match outer {
         Packing::Gzip => Box::new(MultiGzDecoder::new(BufReader::new(counted))),
         Packing::Zstd => Box::new(zstd::Decoder::new(counted).map_err(|why| (outer, why))?),
+        Packing::Tar => return Err(tar(outer)),
         inner => {
             let damage = DamageSeen::default();
             return Ok(Unpacked { outer: Packing::None, inner, source: counted.source, damage });
@@ -105,7 +113,14 @@ pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     if let Some(nothing) = damage.lock().take_if(|damage| damage.unpacked == 0) {
         return Err((outer, io::Error::other(nothing.why)));
     }
-    Ok(Unpacked { outer, inner, source, damage })
+    if inner == Packing::Tar { Err(tar(outer)) } else { Ok(Unpacked { outer, inner, source, damage }) }
+}
+
+fn tar(outer: Packing) -> (Packing, io::Error) {
+    (
+        outer,
+        io::Error::other("it is a tar archive: unpack it with `tar -xf`, and name the files or the folder"),
+    )
 }
 
 /// A source whose bytes are counted while they are read.

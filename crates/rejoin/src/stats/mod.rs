@@ -16,7 +16,7 @@ use rejoin_engine::{
 };
 use rejoin_record::{
     Content, Entry, EntryId, Message, Role, Timestamp,
-    content::{TokenUsage, TurnState},
+    content::{Compacted, TokenUsage, TurnState},
 };
 use rejoin_view::{Finding, OnBroken, repair};
 pub use shape::By;
@@ -213,6 +213,8 @@ impl Tally {
                     (None, _) => {}
                 }
             }
+            // A pin records the compaction again.
+            Content::Compacted(compacted) if fold.repeats_compaction(&compacted) => {}
             Content::Compacted(compacted) if counts => {
                 self.stats.compactions += 1;
                 let requests = compacted.requests.unwrap_or(1);
@@ -264,6 +266,8 @@ struct Fold {
     requests_sent: u64,
     /// The messages that are counted.
     new_messages: HashSet<EntryId>,
+    /// The last compaction.
+    compacted: Option<Compacted>,
 }
 
 impl Default for Fold {
@@ -274,6 +278,7 @@ impl Default for Fold {
             price: None,
             requests_sent: 0,
             new_messages: HashSet::new(),
+            compacted: None,
         }
     }
 }
@@ -312,6 +317,12 @@ impl Fold {
                 (model, catalogue::price(&self.model.provider, by, self.base_url.as_deref()))
             }
         }
+    }
+
+    /// Takes a compaction. Returns whether it records the last one again.
+    fn repeats_compaction(&mut self, compacted: &Compacted) -> bool {
+        let last = self.compacted.replace(compacted.clone());
+        last.is_some_and(|last| compacted.repeats(&last))
     }
 
     /// Whether an answer belongs to a request that was already counted when it was sent.

@@ -172,11 +172,30 @@ impl LineReader for File {
     }
 }
 
+/// The types of the provider's items in events.
+const ITEMS: &[&str] = &[
+    "message",
+    "reasoning",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "web_search_call",
+    "ghost_snapshot",
+    "compaction",
+    "other",
+];
+
 impl File {
     fn event(&mut self, line: &Line, event: Value<'_>, time: Option<Text>) -> (bool, Sign) {
         match &*event.word("type") {
             "raw_response_item" => {
-                let Some(item) = event.given("item") else { return (false, Sign::None) };
+                let Some(item) = event.given("item").filter(|item| ITEMS.contains(&&*item.word("type")))
+                else {
+                    return (false, Sign::None);
+                };
                 let call = text_of(item, "call_id");
                 let stretch = Stretch::new(item, line, time);
                 if let Some(call) = &call {

@@ -39,10 +39,8 @@ pub(super) const UNTITLED: &str = "New Conversation";
 fn sniff(database: &Database) -> Option<Claim> {
     let has_all = database.has("conversations", &CONVERSATIONS);
     let has_runs = database.has("acp_runs", &["run_id", "input_json", "output_json"]);
-    let exactly = database.tables().get("conversations").is_some_and(|own| own.len() == CONVERSATIONS.len());
-    Claim::sure(has_all && has_runs, "the tables `conversations` and `acp_runs`").or_else(|| {
-        Claim::likely(has_all && exactly, "a table `conversations` with `title`, `model` and `messages`")
-    })
+    Claim::sure(has_all && has_runs, "the tables `conversations` and `acp_runs`")
+        .or_else(|| Claim::likely(has_all, "a table `conversations` with `title`, `model` and `messages`"))
 }
 
 fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
@@ -54,6 +52,25 @@ fn read(database: &Database) -> Result<Vec<Session>, ReadError> {
 
 /// A row: its columns by name, those without a value left out. One of them may be a whole conversation, which is not copied again.
 type Columns = Vec<(&'static str, Arc<str>)>;
+
+/// The columns of conversations that a newer release may have added, as an object for each conversation, by its id.
+fn other_columns(database: &Database) -> Result<HashMap<String, String>, ReadError> {
+    let others = database.others("conversations", &CONVERSATIONS);
+    let mut found = HashMap::new();
+    if others.is_empty() {
+        return Ok(found);
+    }
+    let sql = format!("SELECT id{} FROM conversations", others.sql());
+    database.each(&sql, [], |row| {
+        let [id] = database::columns(row)?;
+        let mut object = String::from("{");
+        others.write(row, 1, &mut object)?;
+        object.push('}');
+        found.insert(id.unwrap_or_default().into_owned(), object);
+        Ok(())
+    })?;
+    Ok(found)
+}
 
 /// The rows of a table with these columns, or none if there is no such table. They are in the order of two of the columns.
 fn rows(
@@ -126,6 +143,7 @@ impl Found<'_> {
         const STDIO: &[&str] = &["session_id", "workspace_root", "conversation_id", "provider_type", "model"];
         let editors = rows(database, "acp_stdio_sessions", STDIO, ["session_id"; 2])?;
         let editors = by(&editors, "conversation_id");
+        let others = other_columns(database)?;
         for row in rows(database, "conversations", &CONVERSATIONS, ["created_at", "id"])? {
             let id = column(&row, "id").unwrap_or_default();
             let messages = shared(&row, "messages").map_or_else(|| Arc::from(""), Arc::clone);
@@ -137,6 +155,9 @@ impl Found<'_> {
             };
             let mut builder = SessionBuilder::new(FORMAT);
             builder.aside(nowhere(), Aside::Raw(object(&row, &["messages"])));
+            if let Some(others) = others.get(id) {
+                builder.aside(nowhere(), Aside::Unknown(Text::new(others.as_str())));
+            }
             for editor in editors.get(id).into_iter().flatten() {
                 builder.aside(nowhere(), Aside::Raw(object(editor, &[])));
             }
