@@ -340,6 +340,37 @@ fn goose_files() {
     assert_eq!(session.title().unwrap().as_str(), "TITLE of the goose session");
 }
 
+/// SWE-agent writes its steps before its messages, so they are what is left of a file that is damaged among them.
+#[test]
+fn steps_of_swe_agent() {
+    let steps = r#"{"environment":"swe_main","trajectory":[
+        {"action":"ls","observation":"OUTPUT of the first","response":"LOOKING around now","thought":"LOOKING around now"},
+        {"action":"EDITING the file now","observation":"","thought":"THINKING of it first"}"#;
+    let expected = ["assistant LOOKING", "user OUTPUT", "assistant THINKING EDITING"];
+    for (rest, damage) in [("]}", 0), (",\n        {\"response\": no JSON", 1), ("", 1)] {
+        let input = Input::new("x.traj", format!("{steps}{rest}").as_bytes()).unwrap();
+        let session = sessions::read(&input, None).unwrap().remove(0);
+        assert_eq!((session.format, &messages(&session)[..]), ("swe-agent", &expected.map(String::from)[..]));
+        assert_eq!(rules(&session), vec!["damaged-entry"; damage], "{rest}");
+        assert_sound(&session);
+    }
+}
+
+/// An event of a kind that is not known is reported, and so is one without a kind.
+#[test]
+fn unknown_events_of_openhands_are_reported() {
+    let text = fixture("openhands/trajectory.json").text;
+    let end = text.trim_end().len() - 1;
+    for event in [
+        r#"{"kind":"MessageEvent","llm_message":{"text":"words of a newer version"}}"#,
+        r#"{"action2":"message","args":{"content":"words of a newer version"}}"#,
+    ] {
+        let input = Input::new("x.json", format!("{},{event}]", &text[..end]).as_bytes()).unwrap();
+        let session = sessions::read(&input, None).unwrap().remove(0);
+        assert!(rules(&session).contains(&"unread-text"), "{event}: {:?}", session.findings);
+    }
+}
+
 #[test]
 fn openhands_events() {
     let old = ["user QUESTION", "assistant LOOKING !:run", "tool =:OUTPUT", "assistant ANSWER"];

@@ -8,15 +8,18 @@ mod yaml;
 use std::sync::Arc;
 
 use rejoin_record::{
-    Block, Message, Origin, Text,
+    Block, Message, Origin, Raw, Role, Text,
     json::{Doc, Value, ValueKind},
 };
 
-use super::sample::{Claim, Sample};
+use super::{
+    building::{self, SessionBuilder, beside, item, text_in},
+    sample::{Claim, Sample},
+};
 use crate::{
     input::{Input, Stream},
     messages::{Style, list},
-    session::{ReadError, Session},
+    session::{Aside, Detail, ReadError, Session, SourcePlace, unreadable_rest},
 };
 
 /// The names of the formats.
@@ -38,7 +41,8 @@ fn whole(sample: &Sample<'_>, tells: impl Fn(Value<'_>) -> bool) -> bool {
 
 /// Whether a text is a trajectory of SWE-agent, or the history out of one.
 pub(crate) fn sniff_swe_agent(sample: &Sample<'_>) -> Option<Claim> {
-    let step = |step: Value<'_>| step.get("action").is_some() && step.get("observation").is_some();
+    let step = |step: Value<'_>| ["action", "observation"].iter().all(|name| step.get(name).is_some());
+    let tells = |one: Value<'_>| step(one) && (one.get("response").is_some() || one.get("thought").is_some());
     let message = |item: Value<'_>| {
         item.get("role").is_some()
             && item.get("agent").is_some()
@@ -46,7 +50,8 @@ pub(crate) fn sniff_swe_agent(sample: &Sample<'_>) -> Option<Claim> {
     };
     let run = |root: Value<'_>| {
         let history = root.holds("history", ValueKind::Array);
-        history && (any(root.get("trajectory"), step) || any(root.get("history"), message))
+        any(root.get("trajectory"), tells)
+            || (history && (any(root.get("trajectory"), step) || any(root.get("history"), message)))
     };
     let reason = "a `trajectory` of actions and observations, or messages with a `thought`";
     Claim::sure(whole(sample, |root| run(root) || any(Some(root), message)), reason)
@@ -102,8 +107,46 @@ fn read_as(name: &'static str, input: &Input, sample: Sample<'_>) -> Result<Vec<
     Ok(sessions)
 }
 
+/// Reads the `history`. It comes after the `trajectory`, so a file that is damaged in there has only the steps.
 pub(crate) fn read_swe_agent(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
-    read_as(SWE_AGENT, input, sample)
+    let is_steps =
+        |root: Value<'_>| root.holds("trajectory", ValueKind::Array) && root.get("history").is_none();
+    if whole(&sample, is_steps) { read_steps(input, sample) } else { read_as(SWE_AGENT, input, sample) }
+}
+
+/// Reads the steps of a trajectory: what the model answered, and what it saw then.
+fn read_steps(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadError> {
+    let (doc, error) = sample.into_whole();
+    let doc = doc.shared_as(&input.text);
+    let list = doc.root().and_then(|root| root.get("trajectory"));
+    let mut builder = SessionBuilder::new(SWE_AGENT);
+    let (mut end, mut count) = (0, 0);
+    for (index, step) in list.into_iter().flat_map(Value::items).enumerate() {
+        if step.is_cut() {
+            break;
+        }
+        let place = SourcePlace { index, offset: step.start(), line: None };
+        let said = |name| text_in(step, name).filter(|text| !text.is_blank()).map(Block::text);
+        let mut answer: Vec<Block> = said("response").into_iter().collect();
+        if answer.is_empty() {
+            answer.extend(["thought", "action"].into_iter().filter_map(said));
+        }
+        let raw = Raw::slice(&input.text, step.start(), step.end()).unwrap_or_else(|| Raw::new(step.raw()));
+        builder.say(item(SWE_AGENT, Role::Assistant, answer, raw), place, Detail::default());
+        if let Some(seen) = said("observation") {
+            builder.say(beside(Role::User, vec![seen]), place, Detail::default());
+        }
+        (end, count) = (step.end(), index + 1);
+    }
+    if count == 0 {
+        return Err(ReadError::NoConversation("no step of its `trajectory` is whole"));
+    }
+    if let Some(error) = error {
+        let rest = input.text[end..].trim_start_matches([',', ' ', '\n']);
+        builder.aside(building::nth(count), Aside::Raw(Text::new(rest)));
+        builder.findings.push(unreadable_rest(input, error, count));
+    }
+    Ok(vec![builder.finish(&input.name, None, building::context(None))])
 }
 
 /// Reads a trajectory. One in YAML is turned into the same text as JSON first.
