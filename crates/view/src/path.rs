@@ -499,14 +499,14 @@ impl Walk {
         let mut shown = |(index, block): (usize, &Block)| {
             let result = block.as_result().filter(|_| buried.contains(&index));
             let Some(result) = result else { return Block { span: None, ..block.clone() } };
-            let mut called = || {
+            let called = || {
                 let at = BlockAt { message: place, block: index };
                 let all = || Pairing::of_messages(&self.messages);
                 let call = call_directly_before(&self.messages, at)
                     .or_else(|| pairing.get_or_insert_with(all).call_of(at))?;
                 Some(&self.messages[call.message].blocks[call.block].as_call()?.name)
             };
-            let tool = result.name.as_ref().or_else(|| called()).map_or("a tool", |name| name.as_str());
+            let tool = result.name.as_ref().or_else(called).map_or("a tool", |name| name.as_str());
             let whole = self.whole.remove(&(entry, index as u64));
             let content = whole.as_deref().unwrap_or(&result.content);
             let bytes = unread.unwrap_or_else(|| size_of(content) as u64);

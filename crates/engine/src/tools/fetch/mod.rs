@@ -316,11 +316,8 @@ fn brief(text: &str) -> String {
 fn is_text(media_type: &str) -> bool {
     let (kind, name) = media_type.split_once('/').unwrap_or((media_type, ""));
     let name = name.strip_prefix("x-").unwrap_or(name);
-    let is_known = match name {
-        "json" | "ndjson" | "jsonl" | "xml" | "yaml" | "toml" | "sql" | "graphql" => true,
-        "javascript" | "ecmascript" | "typescript" | "sh" | "www-form-urlencoded" => true,
-        _ => false,
-    };
+    let is_known = matches!(name, "json" | "ndjson" | "jsonl" | "xml" | "yaml" | "toml" | "sql" | "graphql")
+        || matches!(name, "javascript" | "ecmascript" | "typescript" | "sh" | "www-form-urlencoded");
     // `image/svg+xml`, too.
     let has_known_suffix =
         name.rsplit_once('+').is_some_and(|(_, suffix)| matches!(suffix, "json" | "xml" | "yaml"));
