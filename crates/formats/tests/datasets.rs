@@ -344,7 +344,7 @@ fn goose_files() {
 #[test]
 fn steps_of_swe_agent() {
     let steps = r#"{"environment":"swe_main","trajectory":[
-        {"action":"ls","observation":"OUTPUT of the first","response":"LOOKING around now","thought":"LOOKING around now"},
+        {"action":"ls","observation":"OUTPUT of the first","response":"LOOKING around now: ls","thought":"LOOKING around now"},
         {"action":"EDITING the file now","observation":"","thought":"THINKING of it first"}"#;
     let expected = ["assistant LOOKING", "user OUTPUT", "assistant THINKING EDITING"];
     for (rest, damage) in [("]}", 0), (",\n        {\"response\": no JSON", 1), ("", 1)] {

@@ -355,7 +355,7 @@ pub const FORMATS: &[Format] = &[
         "a trajectory of SWE-agent, `.traj`, or the history out of one",
         trajectories::sniff_swe_agent,
         trajectories::read_swe_agent,
-        messages::KNOWN,
+        trajectories::SWE_KNOWN,
     ),
     document(
         trajectories::MINI_SWE_AGENT,

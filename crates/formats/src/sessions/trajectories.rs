@@ -17,9 +17,11 @@ use super::{
     sample::{Claim, Sample},
 };
 use crate::{
+    accounting::Known,
     input::{Input, Stream},
-    messages::{Style, list},
+    messages::{self, Style, list},
     session::{Aside, Detail, ReadError, Session, SourcePlace, unreadable_rest},
+    wire::render,
 };
 
 /// The names of the formats.
@@ -30,6 +32,20 @@ pub const TAU2_BENCH: &str = "tau2-bench";
 
 /// How many elements of a list are examined to detect a format.
 const LOOK_AT: usize = 20;
+
+/// What a step of SWE-agent has beside what was said and seen: the state of the shell, and the two parts of the response.
+const STEP: Known = Known::beside("observation", "state thought action");
+
+/// The fields of SWE-agent that are known.
+pub(crate) const SWE_KNOWN: &[Known] = &{
+    let mut all = [STEP; messages::KNOWN.len() + 1];
+    let mut place = 0;
+    while place < messages::KNOWN.len() {
+        all[place] = messages::KNOWN[place];
+        place += 1;
+    }
+    all
+};
 
 fn any(list: Option<Value<'_>>, tells: impl Fn(Value<'_>) -> bool) -> bool {
     list.into_iter().flat_map(Value::items).take(LOOK_AT).any(tells)
@@ -128,9 +144,12 @@ fn read_steps(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadErr
         let place = SourcePlace { index, offset: step.start(), line: None };
         let said = |name| text_in(step, name).filter(|text| !text.is_blank()).map(Block::text);
         let mut answer: Vec<Block> = said("response").into_iter().collect();
-        if answer.is_empty() {
-            answer.extend(["thought", "action"].into_iter().filter_map(said));
-        }
+        let response = answer.first().and_then(Block::as_text).map(ToString::to_string).unwrap_or_default();
+        // The response usually consists of both.
+        let is_new = |block: &Block| {
+            block.as_text().is_some_and(|text| response.is_empty() || !response.contains(text.trim()))
+        };
+        answer.extend(["thought", "action"].into_iter().filter_map(said).filter(is_new));
         let raw = Raw::slice(&input.text, step.start(), step.end()).unwrap_or_else(|| Raw::new(step.raw()));
         builder.say(item(SWE_AGENT, Role::Assistant, answer, raw), place, Detail::default());
         if let Some(seen) = said("observation") {
@@ -140,6 +159,14 @@ fn read_steps(input: &Input, sample: Sample<'_>) -> Result<Vec<Session>, ReadErr
     }
     if count == 0 {
         return Err(ReadError::NoConversation("no step of its `trajectory` is whole"));
+    }
+    // What else the object has, such as messages under another name.
+    if let Some((root, list)) = doc.root().zip(list).filter(|(root, _)| root.fields().count() > 1) {
+        let around = match root.is_cut() {
+            true => Text::new(&input.text[..list.start()]),
+            false => Text::from(render::with_field_of(root, "trajectory", "[]")),
+        };
+        builder.aside(building::nth(count), Aside::Unknown(around));
     }
     if let Some(error) = error {
         let rest = input.text[end..].trim_start_matches([',', ' ', '\n']);

@@ -12,12 +12,13 @@ use std::{
     collections::{HashMap, HashSet, hash_map},
     path::{Path, PathBuf},
     sync::Mutex,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Scope, Tail};
-use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 
 pub(crate) use self::follower::{Follower, Rhythm};
 use self::lost::Lost;
@@ -428,15 +429,28 @@ fn form_of(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
+/// How long to wait for another process that uses the index.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 fn connect(path: &Path) -> Result<Connection, IndexError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(files::plain_name(path)?, flags)?;
-    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.busy_timeout(PATIENCE)?;
     // Data lost in a power failure is read again from the record.
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;",
-    )?;
+    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF; PRAGMA secure_delete = ON;";
+    // SQLite does not wait for another process that turns the log on at the same moment.
+    let begun = Instant::now();
+    loop {
+        match connection.execute_batch(settings) {
+            Err(why)
+                if why.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && begun.elapsed() < PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            done => break done?,
+        }
+    }
     words::prepare(&connection)?;
     Ok(connection)
 }

@@ -10,7 +10,7 @@ struct Open {
     count: usize,
 }
 
-/// The first document of a text as JSON.
+/// A text with one document as JSON.
 pub(super) fn to_json(yaml: &str) -> Result<String, &'static str> {
     let mut out = String::new();
     let mut open: Vec<Open> = Vec::new();
@@ -40,7 +40,8 @@ pub(super) fn to_json(yaml: &str) -> Result<String, &'static str> {
                 }
             }
             Event::Alias(_) => return Err("it refers to another part of itself, which is not read"),
-            Event::DocumentEnd => break,
+            // The text of a second one would be lost.
+            Event::DocumentStart(..) if !out.is_empty() => return Err("it has several documents"),
             _ => {}
         }
     }
@@ -81,6 +82,9 @@ mod tests {
         assert_eq!(to_json(yaml).unwrap(), json);
         assert!(to_json("a: *b").is_err());
         assert!(to_json("").is_err());
+        assert!(to_json("a: 1\n---\nb: 2").is_err());
+        assert!(to_json(" content: |\n\"L a t w\"").is_err());
+        assert_eq!(to_json("---\na: 1\n...\n").unwrap(), r#"{"a":1}"#);
         to_json(&"- ".repeat(100_000)).ok();
     }
 }
