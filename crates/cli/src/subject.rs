@@ -66,7 +66,8 @@ fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedS
         && options.bodies
         && subject.body().is_none()
     {
-        let why = format!("it is no {dialect} request, but a session in the format `{}`", session.format);
+        let why =
+            format!("it is not a request for {dialect}, but a session in the format `{}`", session.format);
         return Err(Failure::unreadable(path, &why, Some("leave out `--from`")));
     }
     if options.mode == Mode::Strict {

@@ -317,3 +317,14 @@ fn a_word_that_is_no_file_and_no_conversation() {
     ];
     has(&ran.err, &lines);
 }
+
+/// A dialect after `--from` names a request. The flag is not ignored for a session of an agent.
+#[test]
+fn a_session_is_not_checked_as_a_request() {
+    let home = support::Home::new("sqlite");
+    let session =
+        home.file("session.jsonl", std::fs::read_to_string("../../examples/transcript.jsonl").unwrap());
+    let ran = home.run(&["check", "--from", "ollama", &session]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{}", ran.err);
+    support::has(&ran.err, &["it is not a request for ollama, but a session in the format `claude-code`"]);
+}
