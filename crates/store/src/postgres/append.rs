@@ -1,6 +1,7 @@
-//! Appends entries with one statement per batch, so that each batch takes one round trip and one transaction.
+//! Appends entries with one statement per batch. A batch takes one round trip and one transaction, which several callers may share
+//! (`convoy.rs`).
 
-use std::sync::OnceLock;
+use std::{future::poll_fn, sync::OnceLock, task::Poll};
 
 use rejoin_record::{ConversationId, Entry, EntryId, Hash, Tail};
 use tokio_postgres::{Row, types::ToSql};
@@ -62,33 +63,85 @@ fn make_statement(is_new: bool, summary: bool) -> String {
     )
 }
 
-/// Appends a batch whose seals were checked, if the conversation ends with `after`. Returns whether it did.
-pub(super) async fn append(
-    client: &impl Executor,
-    id: ConversationId,
-    after: Option<Tail>,
-    entries: &[Entry],
-    parents: &[scan::Parent],
-    parameters: Option<&SummaryParameters>,
-) -> Result<bool, Trouble> {
-    let columns = Columns::of(entries, parents);
-    let last = entries.last().map(Tail::of).expect("BUG: an empty batch is not appended");
-    let (name, part) = (id.to_string(), part(id));
-    let (seq, tail, hash) = (last.seq as i64, last.id.as_uuid(), last.hash.as_bytes().to_vec());
-    let before = after.map(|after| (after.seq as i64, after.id.as_uuid(), after.hash.as_bytes().to_vec()));
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&name, &seq, &tail, &hash];
-    columns.bind(&mut values);
-    if let Some((seq, tail, hash)) = &before {
-        values.extend([seq as &(dyn ToSql + Sync), tail, hash]);
+/// Entries whose seals were checked, for a conversation that ends with `after`.
+pub(super) struct Batch {
+    pub(super) id: ConversationId,
+    pub(super) after: Option<Tail>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) parents: Vec<scan::Parent>,
+    /// The summary after this append, if it is known.
+    pub(super) summary: Option<SummaryParameters>,
+}
+
+impl Batch {
+    /// The length of the bodies, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.entries.iter().filter_map(Entry::content).map(|content| content.body.as_str().len()).sum()
     }
-    if let Some(parameters) = parameters {
-        parameters.bind(&mut values);
+
+    fn statement(&self) -> &'static str {
+        statement(self.after.is_none(), self.summary.is_some())
     }
-    if before.is_none() {
-        values.push(&part);
+
+    /// Appends the entries if the conversation ends with the expected tail. Returns whether it did.
+    pub(super) async fn append(&self, client: &impl Executor) -> Result<bool, Trouble> {
+        let columns = Columns::of(&self.entries, &self.parents);
+        let last = self.entries.last().map(Tail::of).expect("BUG: an empty batch is not appended");
+        let (name, part) = (self.id.to_string(), part(self.id));
+        let (seq, tail, hash) = (last.seq as i64, last.id.as_uuid(), last.hash.as_bytes().to_vec());
+        let before =
+            self.after.map(|after| (after.seq as i64, after.id.as_uuid(), after.hash.as_bytes().to_vec()));
+        let mut values: Vec<&(dyn ToSql + Sync)> = vec![&name, &seq, &tail, &hash];
+        columns.bind(&mut values);
+        if let Some((seq, tail, hash)) = &before {
+            values.extend([seq as &(dyn ToSql + Sync), tail, hash]);
+        }
+        if let Some(summary) = &self.summary {
+            summary.bind(&mut values);
+        }
+        if before.is_none() {
+            values.push(&part);
+        }
+        let rows = client.rows(self.statement(), &values).await?;
+        Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == 1))
     }
-    let rows = client.rows(statement(before.is_none(), parameters.is_some()), &values).await?;
-    Ok(rows.first().is_some_and(|row| row.get::<_, i64>(0) == 1))
+}
+
+/// Begins a transaction that several callers share. If one of them waits for a lock, it fails, so that the others can go on.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '200ms'";
+
+/// Appends batches in one transaction and one round trip. Returns which of their conversations had the expected tail. After an
+/// error, none of the batches is appended.
+pub(super) async fn append_all(client: &Object, batches: Vec<&Batch>) -> Result<Vec<bool>, Trouble> {
+    // Preparing a statement waits for the server. The statements below are all sent before the first answer.
+    for batch in &batches {
+        client.prepare_cached(batch.statement()).await?;
+    }
+    let appends = in_order(batches.iter().map(|batch| batch.append(client)).collect());
+    let (begun, appended, committed) =
+        tokio::join!(biased; client.batch_execute(BEGIN), appends, client.batch_execute("COMMIT"));
+    begun?;
+    let appended = appended.into_iter().collect::<Result<Vec<bool>, Trouble>>()?;
+    // After a failed statement, the server answers COMMIT by rolling back, without an error.
+    committed?;
+    Ok(appended)
+}
+
+/// Polls futures in their order, so that what they send is sent in this order.
+async fn in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, output) in futures.iter_mut().filter(|(_, output)| output.is_none()) {
+            match future.as_mut().poll(context) {
+                Poll::Ready(done) => *output = Some(done),
+                Poll::Pending => is_pending = true,
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    futures.into_iter().filter_map(|(_, output)| output).collect()
 }
 
 /// The query for the newest entry of a conversation.

@@ -48,8 +48,9 @@ pub(super) async fn erase(
     let mut tail = found;
     if let Some(last) = fresh.last() {
         let parents = scan::check_seals(Some(found), fresh, |_| Ok(None))?;
-        append::append(&transaction, id, Some(found), fresh, &parents, None).await?;
         tail = Tail::of(last);
+        let batch = append::Batch { id, after: Some(found), entries: fresh.to_vec(), parents, summary: None };
+        batch.append(&transaction).await?;
     }
     for (entry, hash) in &removed {
         let query = "UPDATE rejoin.entry SET inner_hash = coalesce($3, inner_hash), salt = NULL, body = NULL \

@@ -5,6 +5,7 @@
 
 mod address;
 mod append;
+mod convoy;
 mod delete;
 mod erase;
 mod lease;
@@ -34,6 +35,8 @@ use rejoin_record::{ConversationId, Entry, EntryId, Raw, Tail};
 pub(crate) use self::lease::Lease;
 pub use self::tables::each_history;
 use self::{
+    append::Batch,
+    convoy::Convoys,
     link::{Link, Trouble},
     notice::Notices,
     reports::{Unreported, UpdateTargets},
@@ -72,6 +75,7 @@ struct Inner {
     digester: Digester,
     /// Summaries of conversations to which this process appends, so that an append need not read them first.
     tallies: Mutex<HashMap<ConversationId, Tally>>,
+    convoys: Convoys,
     notices: Notices,
     unreported: Mutex<Unreported>,
     /// Set once the option `search` is found to be enabled.
@@ -150,6 +154,7 @@ impl Postgres {
             opened: OnceLock::new(),
             digester: options.digester,
             tallies: Mutex::default(),
+            convoys: Convoys::default(),
             notices: Notices::default(),
             unreported: Mutex::default(),
             has_words: OnceLock::new(),
@@ -269,16 +274,15 @@ impl Postgres {
             (settled.is_ok() && is_known).then(|| SummaryParameters::of(tally))
         });
         let link = self.link()?;
-        let appended = link.run("appending", |client| {
-            let (parents, parameters) = (&parents, parameters.as_ref());
-            async move { append::append(&client, id, after, entries, parents, parameters).await }
-        })?;
+        let is_known = parameters.is_some();
+        let batch = Batch { id, after, entries: entries.to_vec(), parents, summary: parameters };
+        let appended = self.inner.convoys.append(link, batch)?;
         if appended {
             self.inner.notices.tell(link, id);
             guard(&self.inner.unreported).add(id);
             self.follower.follow();
         }
-        if let Some(tally) = tally.filter(|_| appended && parameters.is_some()) {
+        if let Some(tally) = tally.filter(|_| appended && is_known) {
             self.remember(id, tally);
         }
         Ok(appended)
