@@ -2,6 +2,8 @@
 //! here ships, and the generators use no code under test; `fuzz` and `faults` run that code. `loopback` is a provider to talk to,
 //! `mcp` a server with tools.
 
+use std::{cell::RefCell, sync::Once};
+
 pub mod bodies;
 pub mod corpus;
 #[cfg(feature = "faults")]
@@ -64,28 +66,37 @@ pub fn law_cases(share: u32) -> proptest::test_runner::Config {
 /// Everything that is logged while `work` runs, one line each.
 ///
 /// # Panics
-/// If the log is not text.
+/// If the log is not text, or the tests install a subscriber of their own for all threads.
 pub fn logged(work: impl FnOnce()) -> String {
-    #[derive(Clone, Default)]
-    struct Sink(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-    impl std::io::Write for Sink {
+    /// Writes to the log of the thread, if there is one.
+    struct ThreadLog;
+    impl std::io::Write for ThreadLog {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("BUG: no writer panics").extend_from_slice(bytes);
+            LOG.with_borrow_mut(|log| log.iter_mut().for_each(|log| log.extend_from_slice(bytes)));
             Ok(bytes.len())
         }
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
     }
-    let sink = Sink::default();
-    let writer = sink.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .without_time()
-        .with_ansi(false)
-        .with_target(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, work);
-    String::from_utf8(sink.0.lock().expect("BUG: no writer panics").clone()).expect("the log is text")
+    thread_local! {
+        static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+    }
+    // With a subscriber for one thread only, an event that another thread reaches first counts as never wanted, in every thread. So
+    // all threads have the same one.
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .without_time()
+            .with_ansi(false)
+            .with_target(false)
+            .with_writer(|| ThreadLog)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("BUG: tests install no other subscriber");
+    });
+    LOG.set(Some(Vec::new()));
+    work();
+    let log = LOG.take().expect("BUG: `logged` is not nested");
+    String::from_utf8(log).expect("the log is text")
 }

@@ -12,7 +12,6 @@ mod sharing;
 #[cfg(feature = "agent")]
 pub(crate) use checkpoint::keep_of_import;
 #[cfg(feature = "agent")]
-pub(crate) use pruning::HEADING;
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
@@ -693,7 +692,9 @@ impl Conversation {
             // Results that a checkpoint leaves unread need not be pruned in it: the entry that prunes them is read after the
             // checkpoint.
             let prunes = kind == Kind::Prune && !self.leaves_results_unread();
-            self.wants_checkpoint |= prunes || kind == Kind::Compacted;
+            // A checkpoint does not serve a pin of a message that it leaves out.
+            let pins = matches!(content, Content::Meta(meta) if meta.pinned.is_some());
+            self.wants_checkpoint |= prunes || pins || kind == Kind::Compacted;
         }
         let entry = self.chain().append_under(self.head, kind, content, stamp);
         self.head = Some((entry.id(), entry.hash()));

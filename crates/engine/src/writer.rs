@@ -3,7 +3,7 @@
 //!
 //! Each operation holds the conversation's lock while it writes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Kind, Raw, Scope, Tail, Text, Tree,
@@ -11,6 +11,7 @@ use rejoin_record::{
     json::Object,
 };
 use rejoin_store::{Holder, Lock, Store, StoreError};
+use rejoin_view::path::newest_pins;
 
 use crate::{
     clock::{Clock, conversation_id, stamp},
@@ -154,6 +155,7 @@ impl Writer<'_> {
         {
             forked.add(context);
         }
+        forked.pin(&path, &entries, self.clock);
         // In one step, however large: a partial fork would look like a whole conversation.
         self.store.append(new, None, &forked.entries)?;
         Ok(new)
@@ -339,6 +341,20 @@ impl Forked {
         let title = given.filter(|given| known.as_ref() != Some(given));
         let meta = Meta { title, scope: Some(Raw::new(scope)), ..Meta::default() };
         self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
+    }
+
+    /// Records which messages are pinned, if their pins are not on the path.
+    fn pin(&mut self, path: &[&Entry], entries: &[Entry], clock: &dyn Clock) {
+        let on_path: HashSet<EntryId> = path.iter().map(|entry| entry.id()).collect();
+        let Some((entry, mut pinned)) = newest_pins(entries.iter()) else { return };
+        if on_path.contains(&entry.id()) {
+            return;
+        }
+        pinned.retain(|pin| on_path.contains(pin));
+        if !pinned.is_empty() || newest_pins(path.iter().copied()).is_some() {
+            let meta = Meta { pinned: Some(pinned), ..Meta::default() };
+            self.entries.push(self.chain.append(Kind::Meta, &Content::Meta(meta), stamp(clock, None)));
+        }
     }
 
     /// Adds one entry of the other conversation, unless it is the header or was erased.

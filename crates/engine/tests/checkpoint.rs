@@ -443,7 +443,7 @@ fn a_damaged_checkpoint_is_not_used() {
         vec![String::new()],
         vec![String::from("[]")],
         pieces[..1].to_vec(),
-        changed(0, "[3,", "[4,"),
+        changed(0, "[4,", "[3,"),
         changed(0, "[0,0,", "[0,0,0,0,"),
         changed(1, "number", "member"),
     ];

@@ -4,11 +4,16 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use proptest::{prelude::*, test_runner::Config};
-use rejoin_engine::{EngineError, ImportMemory, Mode, read};
+use rejoin_engine::{Conversation, EngineError, ImportMemory, Mode, read};
 use rejoin_formats::Session;
-use rejoin_record::{Chain, Content, Entry, EntryId, Hash, Kind, Message, content::Meta};
+use rejoin_record::{
+    Chain, Content, Entry, EntryId, Hash, Kind, Message, Salt, Timestamp, Tree, chain::Stamp, content::Meta,
+};
 use rejoin_store::{Store, memory::Memory};
+use rejoin_view::path::Walk;
 use support::{Counting, Fragile, assert_verifies, lines, path_kinds, session, stored, writer};
 
 fn memory() -> Memory {
@@ -498,4 +503,117 @@ proptest! {
         }
         assert_verifies(&store, states[0].id);
     }
+}
+
+/// The texts that a model sees.
+fn seen(conversation: &Conversation) -> Vec<String> {
+    conversation.messages().iter().map(|message| message.content().unwrap_or_default()).collect()
+}
+
+/// A conversation that was imported from a session file with this text.
+fn imported(name: &str, text: &str) -> Conversation {
+    let store: Arc<dyn Store> = Arc::new(memory());
+    let id = writer(&*store, &Counting).import(&session(name, text)).unwrap().id;
+    Conversation::open(store, id, "test").unwrap()
+}
+
+/// A rollout: a question, an answer, and two compactions, each followed by a question. The second one repeats what the first
+/// repeated.
+fn compacted_rollout() -> String {
+    let line = |kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-11-15T12:00:00.000Z","type":"{kind}","payload":{payload}}}"#) + "\n"
+    };
+    let item = |role: &str, text: &str| {
+        let kind = if role == "user" { "input_text" } else { "output_text" };
+        format!(r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#)
+    };
+    let compaction = |summary: &str, said: &[&str]| {
+        let mut items: Vec<String> = said.iter().map(|text| item("user", text)).collect();
+        items.push(item("user", &format!("Another model wrote:\\n{summary}")));
+        let list = items.join(",");
+        line("compacted", &format!(r#"{{"message":"{summary}","replacement_history":[{list}]}}"#))
+    };
+    let meta = r#"{"id":"0199","timestamp":"2026-11-15T12:00:00.000Z","cwd":"/w","originator":"codex","cli_version":"1"}"#;
+    line("session_meta", meta)
+        + &line("response_item", &item("user", "one"))
+        + &line("response_item", &item("assistant", "first answer"))
+        + &compaction("plums", &["one"])
+        + &line("response_item", &item("user", "two"))
+        + &line("response_item", &item("assistant", "second answer"))
+        + &compaction("pears", &["one", "two"])
+        + &line("response_item", &item("user", "three"))
+}
+
+/// A compaction of another agent that is undone leaves nothing behind: not its summary, and not the messages that it repeats.
+#[test]
+fn after_an_imported_compaction_is_undone_the_view_is_as_if_it_had_never_happened() {
+    let mut conversation = imported("rollout.jsonl", &compacted_rollout());
+    let summary = |of: &str| format!("Another model wrote:\n{of}");
+    assert_eq!(seen(&conversation), ["one", "two", &summary("pears"), "three"]);
+    assert!(conversation.uncompact().is_some());
+    assert_eq!(
+        seen(&conversation),
+        ["one", &summary("plums"), "two", "second answer", "three"],
+        "the first compaction is in force again"
+    );
+    assert!(conversation.uncompact().is_some());
+    let all = ["one", "first answer", "two", "second answer", "three"];
+    assert_eq!(seen(&conversation), all);
+    assert!(conversation.uncompact().is_none());
+    conversation.say(Message::user("four"));
+    assert_eq!(seen(&conversation)[..5], all);
+    let tree = conversation.entries();
+    let walk = Walk::entry_by_entry(&Tree::new(tree));
+    assert_eq!(walk.messages().len(), 6, "a running conversation sees the same");
+}
+
+/// The summary of a Claude Code transcript goes, the messages that its compaction kept stay, and what was on another branch before it
+/// stays hidden.
+#[test]
+fn an_undone_compaction_of_a_transcript_brings_back_its_branch_only() {
+    let line = |uuid: &str, parent: &str, role: &str, text: &str, more: &str| {
+        let parent = if parent.is_empty() { String::from("null") } else { format!("\"{parent}\"") };
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"s-9","type":"{role}","uuid":"{uuid}"{more},"message":{{"role":"{role}","content":"{text}"}}}}"#
+        ) + "\n"
+    };
+    let boundary = r#"{"parentUuid":null,"logicalParentUuid":"d","isSidechain":false,"sessionId":"s-9","type":"system","subtype":"compact_boundary","uuid":"e","content":"Conversation compacted","compactMetadata":{"trigger":"auto"}}"#;
+    let text = line("a", "", "user", "one", "")
+        + &line("b", "a", "assistant", "an answer that was taken back", "")
+        + &line("c", "a", "assistant", "first answer", "")
+        + &line("d", "c", "user", "two", "")
+        + boundary
+        + "\n"
+        + &line("f", "e", "user", "They talked about plums.", r#","isCompactSummary":true"#)
+        + &line("g", "f", "assistant", "second answer", "");
+    let mut conversation = imported("s-9.jsonl", &text);
+    assert_eq!(seen(&conversation), ["They talked about plums.", "second answer"]);
+    assert!(conversation.uncompact().is_some());
+    assert_eq!(seen(&conversation), ["one", "first answer", "two", "second answer"]);
+}
+
+/// A message that was written here never counts as one that came with an imported compaction, even if it follows that directly.
+#[test]
+fn an_undone_compaction_hides_no_message_that_was_written_here() {
+    let mut conversation = imported("rollout.jsonl", &compacted_rollout());
+    let compaction = conversation.entries().iter().rfind(|entry| entry.envelope().kind == Kind::Compacted);
+    let compaction = compaction.map(|entry| (entry.id(), entry.hash())).unwrap();
+    let kept = conversation.entries().to_vec();
+    let id = conversation.id();
+    let store: Arc<dyn Store> = Arc::new(memory());
+    let tail = store.append(id, None, &kept).unwrap();
+    let branch = Content::Branch(rejoin_record::content::Branch { reason: None });
+    let stamp = Stamp {
+        id: EntryId::new(1, [1; 10]),
+        timestamp: Timestamp::UNIX_EPOCH,
+        salt: Salt([1; 16]),
+        source_time: None,
+    };
+    let entry = Chain::at(Some(tail)).append_under(Some(compaction), Kind::Branch, &branch, stamp);
+    store.append(id, Some(tail), &[entry]).unwrap();
+    conversation = Conversation::open(store, id, "test").unwrap();
+    conversation.say(Message::user("mine"));
+    assert_eq!(seen(&conversation), ["mine"]);
+    assert!(conversation.uncompact().is_some());
+    assert!(seen(&conversation).contains(&String::from("mine")), "{:?}", seen(&conversation));
 }

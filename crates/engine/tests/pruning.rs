@@ -22,11 +22,12 @@ use rejoin_engine::{
     turn::WindowSettings,
 };
 use rejoin_record::{
-    Block, Content, Kind, Message, Role, Timestamp, ToolCall, Tree,
-    content::{Compacted, KeptMessage},
+    Block, Chain, Content, Kind, Message, Role, Timestamp, ToolCall, Tree,
+    chain::Stamp,
+    content::{Branch, Compacted, KeptMessage},
 };
-use rejoin_store::memory::Memory;
-use rejoin_view::{TokenCounter, window::PrunePolicy};
+use rejoin_store::{Store as _, memory::Memory};
+use rejoin_view::{TokenCounter, path::Walk, window::PrunePolicy};
 use serde_json::json;
 use talk::{assert_paired, run};
 
@@ -330,7 +331,7 @@ fn a_pin_shows_all_of_a_message() {
     assert!(texts(&conversation).contains(&long), "{:?}", texts(&conversation));
 }
 
-/// A compaction that kept no newer messages hides only those before it, also after a pin has recorded it again.
+/// A compaction that kept no newer messages hides only those before it, also after a pin.
 #[test]
 fn a_pin_hides_no_newer_messages() {
     let (_, _, mut conversation) = talked(0);
@@ -346,6 +347,65 @@ fn a_pin_hides_no_newer_messages() {
     assert_eq!(texts(&conversation), ["the first words", "A summary.", "and now?", "Now this."]);
     conversation.unpin(hidden);
     assert!(texts(&conversation).ends_with(&before), "{:?}", texts(&conversation));
+}
+
+/// A pin is about a message: it holds after a rewind to before the pin, and in a fork at a message before it, whether a compaction or
+/// pruning hides the message. So does unpinning.
+#[test]
+fn a_pin_holds_on_every_branch_that_has_the_message() {
+    let (store, clock, mut conversation) = talked(6);
+    let messages: Vec<_> = conversation
+        .entries()
+        .iter()
+        .filter(|entry| entry.envelope().kind == Kind::Message)
+        .map(rejoin_record::Entry::id)
+        .collect();
+    let (asked, call) = (messages[1], messages[2]);
+    conversation.prune_tool_calls("m", Some(&PrunePolicy { keep_last: Some(0), ..at_once() }));
+    conversation.append(&Content::Compacted(Compacted::new("A summary.", messages.last().copied())));
+    let before = conversation.say(Message::assistant("Welcome.")).entry;
+    conversation.say(Message::user("one more thing"));
+    conversation.pin(asked);
+    conversation.pin(call);
+    assert_eq!(seen(&conversation), [0]);
+    assert!(texts(&conversation).contains(&String::from("look around")));
+    let id = conversation.id();
+    let rewind = |conversation: Conversation| {
+        drop(conversation);
+        let tail = store.tail(id).unwrap().unwrap();
+        let stamp = Stamp {
+            id: rejoin_record::EntryId::new(9, [tail.seq as u8; 10]),
+            timestamp: clock.now(),
+            salt: rejoin_record::Salt([3; 16]),
+            source_time: None,
+        };
+        let branch = Content::Branch(Branch { reason: None });
+        let under = Some((before.id(), before.hash()));
+        let entry = Chain::at(Some(tail)).append_under(under, Kind::Branch, &branch, stamp);
+        store.append(id, Some(tail), &[entry]).unwrap();
+        Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", Hold::Now).unwrap()
+    };
+    let mut back = rewind(conversation);
+    let shown = texts(&back);
+    assert!(shown[0] == "look around" && shown.ends_with(&[String::from("Welcome.")]), "{shown:?}");
+    assert_eq!(seen(&back), [0], "the result of the pinned call");
+    let writer = rejoin_engine::Writer { store: &*store, clock: &*clock, command: "test" };
+    let fork = writer.fork(id, Some(before.id())).unwrap();
+    let open =
+        |id| Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", Hold::Never).unwrap();
+    assert_eq!(texts(&open(fork)), shown);
+    // The same by entries that are read one at a time.
+    let walk = Walk::entry_by_entry(&Tree::new(back.entries()));
+    assert_eq!(walk.messages(), back.messages());
+
+    back.say(Message::user("and now?"));
+    assert_eq!(back.unpin(call), Pinning::Changed);
+    assert!(seen(&back).is_empty());
+    let back = rewind(back);
+    assert!(seen(&back).is_empty(), "unpinning holds there, too");
+    assert!(texts(&back).contains(&String::from("look around")), "the other pin stays");
+    let fork = writer.fork(id, Some(before.id())).unwrap();
+    assert_eq!(texts(&open(fork)), texts(&back));
 }
 
 /// S0-47: there is one summary, which each pass extends: it lists what every pass removed, or says how many messages it does not
@@ -407,6 +467,20 @@ fn one_rolling_summary_goes_on_from_pass_to_pass() {
             summary.contains("Norddeich") && summary.contains(&format!("fact number {}", pass + 19)),
             "{summary}"
         );
+    }
+
+    // It is not taken apart, even if it looks like a list.
+    let (_, _, mut conversation) = talked(0);
+    let keep_from = Some(conversation.entries().last().unwrap().id());
+    let written = "Summary of earlier conversation:\n\nThey quoted this:\nEarlier messages were summarized without a model. What was \
+                   said, in short:\n- plums\n- pears\nand went on.";
+    conversation.append(&Content::Compacted(Compacted::new(written, keep_from)));
+    for pass in [100, 200] {
+        say(&mut conversation, pass);
+        conversation.prune_if_needed("m", &limits(1_200)).unwrap();
+        let summary = texts(&conversation).into_iter().find(|text| text.contains("plums")).unwrap();
+        assert!(summary.contains(written), "{summary}");
+        assert!(summary.contains(&format!("fact number {}", pass + 19)), "{summary}");
     }
 }
 

@@ -797,6 +797,44 @@ fn compaction_can_be_switched_off() {
     assert_eq!(course.lock().unwrap().summaries, 0);
 }
 
+/// With `compact = off`, a request that is larger than the known window is sent, and one warning says so.
+#[test]
+fn a_request_that_is_too_large_is_announced_once_if_nothing_is_compacted() {
+    let (provider, course) = answering(100_000, short_summary);
+    let fitting = WindowSettings {
+        context_window: Some(10_000),
+        compact: CompactMode::Off,
+        ..WindowSettings::default()
+    };
+    let mut agent = Agent::builder(provider).fitting(fitting).build();
+    assert_eq!(warnings(&mut agent, 1, &words(6_000)), [""; 0], "it fits");
+    let warned = warnings(&mut agent, 3, &words(6_000));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(
+        warned[0].contains("some-model has 10000; it is sent anyway, because `compact` is `off`"),
+        "{warned:?}"
+    );
+    assert_eq!(course.lock().unwrap().summaries, 0);
+}
+
+/// A threshold below the share of instructions and tools cannot be reached: one warning says so and what to do, and no summary is
+/// asked for after a turn.
+#[test]
+fn a_threshold_that_no_summary_can_reach_is_reported_once() {
+    let (provider, course) = answering(100_000, short_summary);
+    let fitting = WindowSettings {
+        context_window: Some(100_000),
+        compact_threshold: 0.05,
+        ..WindowSettings::default()
+    };
+    let mut agent = Agent::builder(provider).system(words(8_000)).fitting(fitting).build();
+    let warned = warnings(&mut agent, 4, &words(500));
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    let told = "`compact_threshold` is 0.05, which is 5000 of the window's 100000 tokens, but the instructions and tools alone take";
+    assert!(warned[0].starts_with(told) && warned[0].contains("set it above 0.0"), "{warned:?}");
+    assert_eq!(course.lock().unwrap().summaries, 0);
+}
+
 /// A summary can take long. The user's message is saved before the wait, and if the turn is stopped meanwhile, nothing more is sent.
 #[test]
 fn a_message_is_saved_before_its_summary_and_not_sent_after_a_stop() {
@@ -1021,7 +1059,6 @@ fn pins_and_undone_compactions() {
     agent.conversation_mut().pin(second);
     assert!(shown(&agent).iter().any(|text| text.contains("pear")), "it comes back");
     assert_eq!(shown(&agent).len(), count + 1);
-    // The pin recorded the compaction again, which is undone with it.
     assert!(agent.conversation_mut().uncompact().is_some());
     assert!(agent.conversation_mut().uncompact().is_none());
     assert_eq!(shown(&agent).len(), 14, "everything is shown");

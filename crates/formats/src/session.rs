@@ -41,12 +41,25 @@ pub struct Detail {
     pub time: Option<Text>,
     /// If the source has several items for it: the first block of each, and its place.
     pub pieces: Vec<(usize, SourcePlace)>,
+    /// Whether it came with the compaction before it.
+    pub of_compaction: Option<CompactionPart>,
+    /// Whether it is hidden because it is on another branch, and not by a compaction.
+    pub is_elsewhere: bool,
+}
+
+/// What an agent adds to a conversation when it compacts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactionPart {
+    /// The summary.
+    Summary,
+    /// A message that the compaction repeats, or adds for another reason.
+    Repeat,
 }
 
 impl Detail {
     /// The source's id and time of a message that is one item. Two messages may have the same id.
     pub(crate) fn of(id: impl Into<Text>, time: Option<Text>) -> Self {
-        Self { id: Some(id.into()), time, pieces: Vec::new() }
+        Self { id: Some(id.into()), time, ..Self::default() }
     }
 }
 
@@ -366,6 +379,30 @@ impl Session {
         natives.filter_map(first).next().or_else(|| lines.into_iter().find_map(|line| cwd(line)))
     }
 
+    /// Everything in the order in which it is recorded. Messages that a compaction hides are before it on the path; messages of other
+    /// branches are not on the path.
+    fn steps(&self) -> Vec<Step<'_>> {
+        let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
+        let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
+        let mut steps = Vec::with_capacity(self.messages.len() + self.set_aside.len());
+        let mut aside = self.set_aside.iter().enumerate().peekable();
+        for place in 0..=self.messages.len() {
+            while let Some((number, item)) = aside.next_if(|(_, item)| item.after <= place) {
+                steps.push(match &item.what {
+                    Aside::Hidden(message, detail) if number >= compacted || detail.is_elsewhere => {
+                        Step::OffPath(message, detail)
+                    }
+                    Aside::Hidden(message, detail) => Step::Message(message, Some(detail)),
+                    Aside::Compacted { summary } => Step::Compacted(summary),
+                    what => Step::Aside(what),
+                });
+            }
+            let message = self.messages.get(place);
+            steps.extend(message.map(|message| Step::Message(message, self.details.get(place))));
+        }
+        steps
+    }
+
     /// Converts the conversation to entries of the record. The same source gives the same ids, also after it has grown. Salts
     /// are derived too, so that importing twice gives the same bytes.
     pub fn to_entries(&self, imported_at: Timestamp) -> Vec<Entry> {
@@ -387,25 +424,32 @@ impl Session {
             format: Some(Text::new(self.format)),
         };
         import.append(&Content::Header(metadata), "header", &Detail::default());
-        // Messages that a compaction hides are before it on the path; messages of other branches must not be on the path.
-        let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
-        let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
-        let mut aside = self.set_aside.iter().enumerate().peekable();
-        for place in 0..=self.messages.len() {
-            while let Some((number, item)) = aside.next_if(|(_, item)| item.after <= place) {
-                match &item.what {
-                    Aside::Hidden(message, detail) if number >= compacted => import.branch(message, detail),
-                    what => import.aside(what),
-                }
-            }
-            if let Some(message) = self.messages.get(place) {
-                import.message(message, self.details.get(place).unwrap_or(&Detail::default()));
+        let steps = self.steps();
+        let nothing = Detail::default();
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                Step::Message(message, detail) => import.message(message, detail.unwrap_or(&nothing)),
+                Step::OffPath(message, detail) => import.branch(message, detail),
+                Step::Compacted(summary) => import.compacted(summary, &steps[number + 1..]),
+                Step::Aside(what) => import.aside(what),
             }
         }
         // The context is last because it may change as the source grows: no other id depends on it.
         import.context();
         import.entries
     }
+}
+
+/// One item of a session.
+enum Step<'s> {
+    /// A message on the path.
+    Message(&'s Message, Option<&'s Detail>),
+    /// A message on another branch.
+    OffPath(&'s Message, &'s Detail),
+    /// A compaction, with its summary.
+    Compacted(&'s Text),
+    /// Anything else.
+    Aside(&'s Aside),
 }
 
 /// The entries of a session while they are created.
@@ -473,6 +517,23 @@ impl Import<'_> {
         self.append(&Content::Message(message.clone()), message.native_text(), detail);
     }
 
+    /// Adds a compaction, with the places of the messages after it that came with it.
+    fn compacted(&mut self, summary: &Text, after: &[Step<'_>]) {
+        let until = after.iter().position(|step| matches!(step, Step::Compacted(_))).unwrap_or(after.len());
+        let messages = after[..until].iter().filter_map(|step| match step {
+            Step::Message(_, detail) => Some(detail.and_then(|detail| detail.of_compaction)),
+            _ => None,
+        });
+        let parts: Vec<(u64, CompactionPart)> =
+            (0..).zip(messages).filter_map(|(place, part)| Some((place, part?))).collect();
+        let is_summary = |(_, part): &&(u64, CompactionPart)| *part == CompactionPart::Summary;
+        let summary_at = parts.iter().find(is_summary).map(|(place, _)| *place);
+        let came_with = Some(parts.into_iter().map(|(place, _)| place).collect());
+        let came_with = came_with.filter(|places: &Vec<u64>| !places.is_empty());
+        let compacted = Compacted { came_with, summary_at, ..Compacted::new(summary.clone(), None) };
+        self.append(&Content::Compacted(compacted), summary.as_str(), &Detail::default());
+    }
+
     fn aside(&mut self, what: &Aside) {
         let (content, bytes) = match what {
             Aside::Raw(text) | Aside::Unknown(text) => {
@@ -481,10 +542,7 @@ impl Import<'_> {
             }
             Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
             Aside::Hidden(message, detail) => return self.message(message, detail),
-            Aside::Compacted { summary } => {
-                let compacted = Compacted::new(summary.clone(), None);
-                (Content::Compacted(compacted), summary.as_str())
-            }
+            Aside::Compacted { summary } => return self.compacted(summary, &[]),
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), ..Meta::default() };
                 (Content::Meta(meta), title.as_str())

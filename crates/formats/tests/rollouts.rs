@@ -186,6 +186,8 @@ fn a_compaction_is_applied() {
     assert!(rules(&session).is_empty());
     let hidden = session.set_aside.iter().filter(|item| matches!(item.what, Aside::Hidden(..)));
     assert_eq!(hidden.count(), 3);
+    let told = "_Left out: 3 messages that the model no longer sees (summarized, pruned, or on another branch). `--to jsonl` writes";
+    assert!(written(&session, "markdown").contains(told));
 
     let summed = before + &line("compacted", r#"{"message":"summary one"}"#) + &said("user", "second");
     assert_eq!(texts(&read(&summed)), ["first", "summary one", "second"]);

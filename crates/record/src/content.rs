@@ -253,16 +253,29 @@ body! {
         usage: Option<TokenUsage>,
         /// How many requests it took, if more than one.
         requests: Option<u64>,
+        /// If another agent made it, the imported messages after it that came with it: its summary, and messages that it repeats. They
+        /// are hidden when it is undone. Each is named by how many messages are between it and the compaction.
+        came_with: Option<Vec<u64>>,
+        /// Which of them is the summary.
+        summary_at: Option<u64>,
+        /// If the summary ends with a list of messages that was written without a model: the byte of the summary at which that begins.
+        list_at: Option<u64>,
     }
 }
 
 impl Compacted {
-    /// Whether it records the same summary as another compaction. A pin records a compaction again, which then shows more of the
-    /// messages.
+    /// Whether it records an earlier compaction again. With earlier versions, a pin did so, to keep the pinned message as well.
     #[must_use]
-    pub fn repeats(&self, other: &Self) -> bool {
-        let bare = |compacted: &Self| Self { keep_from: None, kept: None, usage: None, ..compacted.clone() };
-        bare(self) == bare(other)
+    pub fn repeats(&self, earlier: &Self) -> bool {
+        let bare = |compacted: &Self| Self {
+            keep_from: None,
+            kept: None,
+            usage: None,
+            came_with: None,
+            summary_at: None,
+            ..compacted.clone()
+        };
+        self.kept.is_some() && bare(self) == bare(earlier)
     }
 }
 
@@ -588,6 +601,9 @@ impl Compacted {
             tokens_after: None,
             usage: None,
             requests: None,
+            came_with: None,
+            summary_at: None,
+            list_at: None,
         }
     }
 }

@@ -114,7 +114,7 @@ impl<'e> Tree<'e> {
     }
 
     /// Every entry, in the order of appending.
-    pub fn in_order(&self) -> impl Iterator<Item = &'e Entry> {
+    pub fn in_order(&self) -> impl DoubleEndedIterator<Item = &'e Entry> {
         self.by_seq.iter().copied()
     }
 

@@ -171,6 +171,15 @@ fn conversation() -> Vec<Entry> {
                 shortened: Some(vec![ShortenedResult { entry: id(2), block: 0, shown: 2048 }]),
             }),
         ),
+        (
+            Kind::Compacted,
+            Content::Compacted(Compacted {
+                came_with: Some(vec![0, 1]),
+                summary_at: Some(1),
+                list_at: Some(7),
+                ..Compacted::new("", None)
+            }),
+        ),
     ];
     let mut chain = Chain::empty();
     contents

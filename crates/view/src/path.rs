@@ -2,7 +2,8 @@
 //!
 //! It follows the tree from the root to the head, takes the messages, and applies the facts about their calls in `closed` and
 //! `turn` entries. The last compaction on the path hides the messages that it replaced, and a `prune` entry replaces results by
-//! tombstones or leaves out their middle. All other kinds of entries are skipped.
+//! tombstones or leaves out their middle. Pinned messages are always shown whole; since a pin is about a message and not about a
+//! path, the newest list of pins counts on every branch. All other kinds of entries are skipped.
 
 use std::sync::Arc;
 
@@ -73,6 +74,17 @@ pub fn changed(path: &[&Entry]) -> HashSet<EntryId> {
     changed
 }
 
+/// The newest list of pinned messages among entries in the order of appending, with its entry. It counts on every branch.
+pub fn newest_pins<'e>(
+    entries: impl DoubleEndedIterator<Item = &'e Entry>,
+) -> Option<(&'e Entry, Vec<EntryId>)> {
+    let mut metas = entries.rev().filter(|entry| entry.envelope().kind == Kind::Meta);
+    metas.find_map(|entry| match Content::of(entry) {
+        Content::Meta(meta) => Some((entry, meta.pinned?)),
+        _ => None,
+    })
+}
+
 /// Whether an entry has a number in its conversation: messages, commands and summaries have one, even if they cannot be read. A
 /// compaction without a summary has none; the message after it is the summary.
 #[must_use]
@@ -81,6 +93,31 @@ pub fn is_numbered(entry: &Entry, content: &Content) -> bool {
         Content::Compacted(compacted) => !compacted.summary.is_blank(),
         _ => matches!(entry.envelope().kind, Kind::Message | Kind::Command | Kind::Compacted),
     }
+}
+
+/// The messages on a path that are summaries of compactions which other agents made.
+#[must_use]
+pub fn imported_summaries(path: &[&Entry]) -> HashSet<EntryId> {
+    let mut summaries = HashSet::new();
+    let (mut came_with, mut number) = (None, 0);
+    for entry in path {
+        let kind = &entry.envelope().kind;
+        if *kind == Kind::Compacted
+            && let Content::Compacted(compacted) = Content::of(entry)
+        {
+            came_with = CameWith::of(&compacted, number, false).or(came_with);
+            number += usize::from(!compacted.summary.is_blank());
+            continue;
+        }
+        if *kind == Kind::Message
+            && let Some(part) = CameWith::part(&mut came_with, entry.id(), number)
+            && part == CompactionPart::Summary
+        {
+            summaries.insert(entry.id());
+        }
+        number += usize::from(matches!(kind, Kind::Message | Kind::Command | Kind::Compacted));
+    }
+    summaries
 }
 
 /// A message that was parsed from its entry.
@@ -114,11 +151,15 @@ pub struct Walk {
     cut: Option<Cut>,
     /// The index of its summary.
     summary: Option<usize>,
+    /// The compaction by another agent that was walked last.
+    came_with: Option<CameWith>,
+    /// The compactions that were undone.
+    undone: HashSet<EntryId>,
     /// The messages that stay in every view. A walk that begins with the whole path knows the final list from its beginning,
     /// because a message that is pinned at the end is shown in full, even if its result was pruned before.
     pinned: Vec<EntryId>,
     pruned: HashSet<(EntryId, u64)>,
-    /// The messages whose results were pruned but are shown because the messages are pinned.
+    /// The messages that are shown, or whose results are shown, only because the messages are pinned.
     spared: HashSet<EntryId>,
     /// The content of the results that lost their middle, as recorded.
     whole: HashMap<(EntryId, u64), Vec<Block>>,
@@ -151,6 +192,51 @@ enum Progress {
     Passed,
 }
 
+/// The messages that came with a compaction by another agent.
+#[derive(Debug)]
+struct CameWith {
+    /// Whether the compaction was undone, so that none of them is shown.
+    is_undone: bool,
+    /// The number of the first message after the compaction.
+    first: usize,
+    /// How many messages are between the compaction and each of them.
+    places: Vec<u64>,
+    summary: Option<u64>,
+}
+
+/// What a message is to the compaction that it came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CompactionPart {
+    Summary,
+    Repeat,
+    /// The compaction was undone.
+    Undone,
+}
+
+impl CameWith {
+    /// The messages that came with a compaction, if another agent made it. `first` is the number of the message after it.
+    fn of(compacted: &Compacted, first: usize, is_undone: bool) -> Option<Self> {
+        let places = compacted.came_with.clone()?;
+        Some(Self { is_undone, first, places, summary: compacted.summary_at })
+    }
+
+    /// What the message with a number is to the last compaction.
+    fn part(last: &mut Option<Self>, entry: EntryId, number: usize) -> Option<CompactionPart> {
+        // After a rewind, messages that were written here may take the place of imported ones.
+        if !entry.is_derived() {
+            *last = None;
+        }
+        let own = last.as_ref()?;
+        let place = number.checked_sub(own.first)? as u64;
+        match own.places.contains(&place) {
+            false => None,
+            true if own.is_undone => Some(CompactionPart::Undone),
+            true if own.summary == Some(place) => Some(CompactionPart::Summary),
+            true => Some(CompactionPart::Repeat),
+        }
+    }
+}
+
 /// Which results belong to which calls, among the first `messages` messages and `requests` requests. Only a path with calls that were
 /// left out needs it, so it is filled on demand.
 #[derive(Debug, Default)]
@@ -162,17 +248,8 @@ struct Paired {
 
 impl Cut {
     /// The last compaction on a path that was not undone.
-    fn of(tree: &Tree<'_>, path: &[&Entry], without: &[EntryId]) -> Option<Self> {
+    fn of(tree: &Tree<'_>, path: &[&Entry], undone: &HashSet<EntryId>) -> Option<Self> {
         let of_kind = |entry: &&&Entry, kind: Kind| entry.envelope().kind == kind;
-        let undone: HashSet<EntryId> = path
-            .iter()
-            .filter(|entry| of_kind(entry, Kind::Uncompacted))
-            .filter_map(|entry| match Content::of(entry) {
-                Content::Uncompacted(undone) => Some(undone.compaction),
-                _ => None,
-            })
-            .chain(without.iter().copied())
-            .collect();
         let (at, mut compacted) = path
             .iter()
             .enumerate()
@@ -196,11 +273,21 @@ impl Cut {
     }
 }
 
+/// The compactions on a path that were undone.
+fn undone(path: &[&Entry]) -> HashSet<EntryId> {
+    let undone = path.iter().filter(|entry| entry.envelope().kind == Kind::Uncompacted);
+    let compaction = |entry: &&Entry| match Content::of(entry) {
+        Content::Uncompacted(undone) => Some(undone.compaction),
+        _ => None,
+    };
+    undone.filter_map(compaction).collect()
+}
+
 impl Walk {
     /// Begins to walk a path whose last compaction is known in advance. The caller then adds the entries of the path in order.
     #[must_use]
     pub fn begin(tree: &Tree<'_>, path: &[&Entry]) -> Self {
-        let mut walk = Self::foreseeing(path, Cut::of(tree, path, &[]));
+        let mut walk = Self::begin_without(tree, path, &[]);
         // If entries were skipped, most shown messages are known from the stand-ins.
         let known = tree.known_messages();
         walk.messages.reserve(known);
@@ -213,17 +300,11 @@ impl Walk {
     /// Begins like [`Walk::begin`], as if these compactions had been undone.
     #[must_use]
     pub fn begin_without(tree: &Tree<'_>, path: &[&Entry], compactions: &[EntryId]) -> Self {
-        Self::foreseeing(path, Cut::of(tree, path, compactions))
-    }
-
-    /// A walk that knows the end of its path: the compaction in force, and the pins.
-    fn foreseeing(path: &[&Entry], cut: Option<Cut>) -> Self {
-        let metas = path.iter().rev().filter(|entry| entry.envelope().kind == Kind::Meta);
-        let mut pins = metas.filter_map(|entry| match Content::of(entry) {
-            Content::Meta(meta) => meta.pinned,
-            _ => None,
-        });
-        Self { cut, pinned: pins.next().unwrap_or_default(), foreseen: path.len(), ..Self::default() }
+        let mut undone = undone(path);
+        undone.extend(compactions);
+        let cut = Cut::of(tree, path, &undone);
+        let pinned = newest_pins(tree.in_order()).map(|(_, pins)| pins).unwrap_or_default();
+        Self { cut, undone, pinned, foreseen: path.len(), ..Self::default() }
     }
 
     /// Walks the path to the head of a tree.
@@ -256,7 +337,10 @@ impl Walk {
     #[must_use]
     pub fn entry_by_entry(tree: &Tree<'_>) -> Self {
         let path = tree.path().0;
-        let mut walk = Self::default();
+        let pins = newest_pins(tree.in_order());
+        let elsewhere = pins.filter(|(entry, _)| !path.iter().any(|other| other.id() == entry.id()));
+        let pinned = elsewhere.map(|(_, pins)| pins).unwrap_or_default();
+        let mut walk = Self { pinned, ..Self::default() };
         for (count, entry) in path.iter().enumerate() {
             walk.add(entry, Content::of(entry));
             if walk.is_stale() {
@@ -391,7 +475,12 @@ impl Walk {
         self.foreseen = self.foreseen.saturating_sub(1);
         let numbered = is_numbered(entry, &content);
         match content {
-            Content::Compacted(_) => self.meet_compaction(id, is_new),
+            Content::Compacted(compacted) => {
+                let is_undone = self.undone.contains(&id);
+                let came_with = CameWith::of(&compacted, self.next_number, is_undone);
+                self.came_with = came_with.or(self.came_with.take());
+                self.meet_compaction(id, is_new);
+            }
             Content::Uncompacted(_) => self.stale |= is_new,
             Content::Prune(prune) => {
                 self.prune(&prune.results);
@@ -448,12 +537,17 @@ impl Walk {
         }
     }
 
-    /// Takes a new list of pins. If a pruned result must now be shown or hidden again, the path must be walked again.
+    /// Takes a new list of pins. If a message must now be shown or hidden again, or a result of it, the path must be walked again.
     fn pin(&mut self, pinned: Vec<EntryId>) {
-        let is_pruned = |entry: &EntryId| {
-            self.pruned.iter().chain(self.whole.keys()).any(|(changed, _)| changed == entry)
+        let is_changed = |entry: &EntryId| {
+            let mut results = self.pruned.iter().chain(self.whole.keys());
+            !self.calls.places.contains_key(entry)
+                || self.shortened(*entry).is_some()
+                || results.any(|(changed, _)| changed == entry)
         };
-        self.stale |= pinned.iter().any(is_pruned) || self.spared.iter().any(|entry| !pinned.contains(entry));
+        let is_new = |entry: &&EntryId| !self.pinned.contains(entry);
+        self.stale |= pinned.iter().filter(is_new).any(is_changed)
+            || self.spared.iter().any(|entry| !pinned.contains(entry));
         self.pinned = pinned;
     }
 
@@ -604,10 +698,18 @@ impl Walk {
     /// Takes the next entry of the path, a message that was already parsed.
     pub fn message(&mut self, entry: EntryId, message: Arc<Message>) {
         self.foreseen = self.foreseen.saturating_sub(1);
+        let part = CameWith::part(&mut self.came_with, entry, self.next_number);
+        let is_pinned = self.pinned.contains(&entry);
         let message = match self.cut.as_mut().filter(|cut| cut.progress == Progress::Hiding) {
             Some(cut) if cut.compacted.keep_from == Some(entry) => {
                 cut.progress = Progress::Keeping;
                 self.show_summary();
+                Some(message)
+            }
+            Some(cut) if is_pinned => {
+                if cut.kept.get(&entry).is_none_or(Option::is_some) {
+                    self.spared.insert(entry);
+                }
                 Some(message)
             }
             Some(cut) => cut.kept.get(&entry).map(|text| match text {
@@ -616,7 +718,10 @@ impl Walk {
             }),
             None => Some(message),
         };
-        if let Some(message) = message {
+        if let Some(message) = message.filter(|_| part != Some(CompactionPart::Undone) || is_pinned) {
+            if part == Some(CompactionPart::Summary) {
+                self.summary = Some(self.messages.len());
+            }
             self.push(entry, message);
         }
         self.next_number += 1;
@@ -703,7 +808,8 @@ impl Walk {
 
     /// The shortened text of an older message; `None` if it is not shortened.
     pub fn shortened(&self, entry: EntryId) -> Option<&Text> {
-        self.cut.as_ref()?.kept.get(&entry)?.as_ref()
+        let text = self.cut.as_ref()?.kept.get(&entry)?.as_ref();
+        text.filter(|_| !self.pinned.contains(&entry))
     }
 
     /// How often results were pruned since the walk began. Each time, earlier messages changed.

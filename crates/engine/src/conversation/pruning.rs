@@ -6,13 +6,13 @@ use std::{
 };
 
 use rejoin_record::{
-    Content, EntryId, Kind, Message,
-    content::{CallAt, Compacted, KeptMessage, Meta, Prune, Uncompacted},
+    Content, EntryId, Message,
+    content::{CallAt, Compacted, Meta, Prune, Uncompacted},
 };
 use rejoin_view::{
     BlockAt, Pairing, TokenCounter,
     path::Walk,
-    window::{self, CompactPolicy, PrunePolicy, compact, prune},
+    window::{self, CompactPolicy, EarlierSummary, PrunePolicy, compact, prune},
 };
 
 use super::Conversation;
@@ -56,7 +56,7 @@ pub struct PruneReport {
 }
 
 /// The heading of the list of earlier messages.
-pub(crate) const HEADING: &str = "Summary of earlier conversation:\n\n";
+const HEADING: &str = "Summary of earlier conversation:\n\n";
 
 /// The tokens that the list may always take, even without room for them: an empty list would hide that anything was said.
 const SHORTEST_LIST: u64 = 64;
@@ -87,9 +87,7 @@ impl Conversation {
         let policy = CompactPolicy { tail_tokens: 0, user_tokens: 0, turns: limits.min_retain_turns.max(1) };
         let plan = compact::plan(&walk, counter, &policy, walk.messages().len())?;
         log_pairs(&walk, plan.tail);
-        let earlier = walk.summary().and_then(|place| walk.messages()[place].content());
-        let earlier = earlier.as_deref().map(|text| text.strip_prefix(HEADING).unwrap_or(text));
-        let counted = walk.compacted().map_or(0, |compacted| compacted.truncated_count);
+        let earlier = walk.summary().and_then(|place| walk.messages()[place].content()).unwrap_or_default();
         let kept: Vec<_> = plan.kept.iter().map(|kept| kept.entry).collect();
         let places = 0..plan.tail;
         let hidden: Vec<_> = places
@@ -97,7 +95,8 @@ impl Conversation {
             .map(|place| walk.messages()[place].clone())
             .collect();
         let room = threshold.saturating_sub(plan.tokens_kept).min(threshold / 4).max(SHORTEST_LIST);
-        let list = window::listing(earlier.map(|text| (text, counted)), &hidden, room, counter);
+        let earlier = continued(walk.compacted(), &earlier);
+        let list = window::listing(earlier, &hidden, room, counter);
         let text = format!("{HEADING}{}", list.text);
         let after = plan.tokens_kept + counter.text(&text);
         if after >= before {
@@ -106,6 +105,7 @@ impl Conversation {
         }
         let mut compacted = plan.with(text);
         compacted.truncated_count = list.unlisted;
+        compacted.list_at = Some((HEADING.len() + list.list_at) as u64);
         compacted.tokens_after = Some(after);
         self.append(&Content::Compacted(compacted));
         let removed = hidden.len();
@@ -137,6 +137,16 @@ impl Conversation {
         let times: HashMap<_, _> = entries.map(|entry| (entry.id(), entry.envelope().timestamp)).collect();
         move |entry| Duration::try_from(now.duration_since(*times.get(&entry)?)).ok()
     }
+}
+
+/// The summary that a list continues, without the heading that rejoin's own summaries have.
+fn continued<'t>(compacted: Option<&Compacted>, text: &'t str) -> EarlierSummary<'t> {
+    let Some(compacted) = compacted else { return EarlierSummary { text, ..EarlierSummary::default() } };
+    let is_own = compacted.model.is_some() || compacted.list_at.is_some();
+    let stripped = text.strip_prefix(HEADING).filter(|_| is_own).unwrap_or(text);
+    let heading = text.len() - stripped.len();
+    let list_at = compacted.list_at.and_then(|at| usize::try_from(at).ok()?.checked_sub(heading));
+    EarlierSummary { text: stripped, list_at, unlisted: compacted.truncated_count }
 }
 
 /// Logs which calls and results stay, and which are pruned.
@@ -186,49 +196,37 @@ impl Conversation {
         records.first().copied()
     }
 
-    /// The entries that record the compaction in force, the newest first. There are several if a message that it hid was pinned.
+    /// The entries that record the compaction in force, the newest first. There are several if an earlier version pinned a message that
+    /// it hid.
     pub fn compaction_records(&self) -> Vec<EntryId> {
         let tree = self.tree();
         let path = tree.path().0;
         let mut records = Vec::new();
-        let mut newest: Option<Compacted> = None;
+        let mut later: Option<Compacted> = None;
         loop {
             let walk = Walk::begin_without(&tree, &path, &records);
             let Some((entry, compacted)) = walk.compaction().zip(walk.compacted()) else { return records };
-            if newest.as_ref().is_some_and(|newest| !newest.repeats(compacted)) {
+            if later.as_ref().is_some_and(|later| !later.repeats(compacted)) {
                 return records;
             }
-            newest.get_or_insert_with(|| compacted.clone());
+            later = Some(compacted.clone());
             records.push(entry);
         }
     }
 
-    /// Keeps the message of an entry in every view, in full, together with the calls and results that belong to it. It restores
-    /// whatever a compaction or pruning hid or shortened of them.
+    /// Keeps the message of an entry in every view of a path that has it, in full, together with the calls and results that belong to
+    /// it. It restores whatever a compaction or pruning hid or shortened of them.
     pub fn pin(&mut self, entry: EntryId) -> Pinning {
         self.need_all();
-        let walk = self.walk();
-        let group = self.belonging_to(entry);
-        let mut pinned = walk.pinned().to_vec();
+        let mut pinned = self.walk().pinned().to_vec();
         let before = pinned.len();
-        pinned.extend(group.iter().filter(|entry| !walk.pinned().contains(entry)));
+        let group = self.belonging_to(entry);
+        pinned
+            .extend(group.into_iter().filter(|entry| !pinned[..before].contains(entry)).collect::<Vec<_>>());
         if pinned.len() == before {
             return Pinning::Unchanged;
         }
         self.append(&Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() }));
-        let shown: HashSet<EntryId> = walk.entries().iter().copied().collect();
-        let is_changed = |entry: &EntryId| !shown.contains(entry) || walk.shortened(*entry).is_some();
-        let changed: Vec<EntryId> = group.into_iter().filter(is_changed).collect();
-        if let Some(mut compacted) = walk.compacted().filter(|_| !changed.is_empty()).cloned() {
-            // A compaction hid or shortened it. Record the same compaction again, now keeping all of this message. A compaction that
-            // kept no newer messages must not hide those that came after it.
-            compacted.keep_from =
-                compacted.keep_from.or_else(|| self.first_message_after(walk.compaction()?));
-            let kept = compacted.kept.get_or_insert_default();
-            kept.retain(|kept| !changed.contains(&kept.entry));
-            kept.extend(changed.into_iter().map(|entry| KeptMessage { entry, text: None }));
-            self.append(&Content::Compacted(Compacted { usage: None, ..compacted }));
-        }
         Pinning::Changed
     }
 
@@ -244,16 +242,6 @@ impl Conversation {
         }
         self.append(&Content::Meta(Meta { pinned: Some(pinned), ..Meta::default() }));
         Pinning::Changed
-    }
-
-    /// The first message after an entry on the path to the head.
-    fn first_message_after(&self, entry: EntryId) -> Option<EntryId> {
-        let path = self.tree().path().0;
-        let after = path.iter().skip_while(|other| other.id() != entry).skip(1);
-        after
-            .map(|entry| entry.envelope())
-            .find(|envelope| envelope.kind == Kind::Message)
-            .map(|envelope| envelope.id)
     }
 
     /// Reads the entries that were skipped on opening. If that fails, the next command works with the entries already read.

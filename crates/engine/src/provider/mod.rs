@@ -78,6 +78,8 @@ pub struct ServiceAddress {
 pub struct Request {
     /// The messages, as a sound view.
     pub view: SoundView,
+    /// The indexes of messages that retell others: a summary of hidden messages, or a transcript. Nobody said them.
+    pub retold: Vec<usize>,
     /// Instructions and tools.
     pub context: Arc<Context>,
     /// The body in the provider's dialect; `None` if the provider has no dialect.
@@ -187,7 +189,8 @@ pub trait Provider: Send + Sync {
                 Some(dialect) => Some(draft_for(self, dialect, &context).request(&view)?),
             };
             let (body, respelled) = drafted.map(|drafted| (drafted.body, drafted.respelled)).unzip();
-            let request = Request { view, context: Arc::new(context), body, stop: turn::Stop::new() };
+            let (retold, context) = (Vec::new(), Arc::new(context));
+            let request = Request { view, retold, context, body, stop: turn::Stop::new() };
             let received = self.send(&request, &mut |_| {}).await?;
             let stop = ProviderError::unless_complete(received.end, &endpoint.provider)?;
             let mut message = received.message.ok_or(ProviderError::Empty)?;

@@ -289,6 +289,7 @@ impl Composer {
         let mut composed = Composed {
             request: Request {
                 view: repaired.view,
+                retold: self.walk.summary().into_iter().collect(),
                 context: Arc::clone(context),
                 body: None,
                 stop: stop.clone(),

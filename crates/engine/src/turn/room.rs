@@ -128,6 +128,10 @@ pub(super) struct Fit {
     has_given_up: bool,
     /// Whether an event has reported that no summary can make the request fit.
     has_reported_size: bool,
+    /// Whether an event has reported that a request is sent although it is larger than the window.
+    has_reported_excess: bool,
+    /// Whether an event has reported that no summary can reach the threshold.
+    has_reported_threshold: bool,
     /// Whether the last summary was longer than planned.
     was_longer: bool,
     /// The window that a refusal has revealed, in tokens as the provider counts them.
@@ -345,6 +349,7 @@ impl Worker {
         window: u64,
     ) -> Option<Ending> {
         if self.settings.window.compact == CompactMode::Off {
+            self.report_excess(running, window);
             return None;
         }
         let room = Self::room(window);
@@ -359,6 +364,18 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// Reports a request that is larger than the window and is sent anyway, because conversations are not compacted.
+    fn report_excess(&mut self, running: &mut TurnInProgress<'_>, window: u64) {
+        let tokens = self.next_request_tokens();
+        if tokens > window && !std::mem::replace(&mut self.fit.has_reported_excess, true) {
+            let model = &self.provider.endpoint().model;
+            running.tell(Event::Warning(format!(
+                "the request takes about {tokens} tokens and the window of {model} has {window}; it is sent anyway, because `compact` is \
+                 `off`. `rejoin compact` makes room"
+            )));
+        }
     }
 
     /// The window that requests must fit into: the known one, or a smaller one that a refusal revealed.
@@ -377,6 +394,9 @@ impl Worker {
         let is_auto = self.settings.window.compact == CompactMode::Auto;
         let Some(window) = self.fitting_window().filter(|_| is_auto) else { return };
         let threshold = self.threshold(window);
+        if self.fit.context >= threshold && self.fit.context < Self::room(window) {
+            return self.report_threshold(running, window, threshold);
+        }
         let goal = Goal { tokens: threshold, most: None, is_refused: false };
         if self.next_request_tokens() > threshold && !running.stop.is_stopped() {
             self.prune_if_due(running, window);
@@ -388,6 +408,19 @@ impl Worker {
                 )));
             }
         }
+    }
+
+    /// Reports a threshold that instructions and tools alone exceed, so that no summary can reach it.
+    fn report_threshold(&mut self, running: &mut TurnInProgress<'_>, window: u64, threshold: u64) {
+        if std::mem::replace(&mut self.fit.has_reported_threshold, true) {
+            return;
+        }
+        let (context, share) = (self.fit.context, self.settings.window.compact_threshold);
+        let least = (context as f64 / window as f64 * 100.0).ceil() / 100.0;
+        running.tell(Event::Warning(format!(
+            "`compact_threshold` is {share}, which is {threshold} of the window's {window} tokens, but the instructions and tools alone \
+             take {context}, so no summary after a turn can reach it; set it above {least:.2}, or use fewer tools"
+        )));
     }
 
     /// After a provider refused a request as too long: prunes and shortens results, which costs nothing. If there are none, compacts
@@ -739,12 +772,14 @@ impl Worker {
         // The request begins with everything that the model has already seen, so the provider has most of it in its cache.
         let end = self.finished_until().max(plan.tail);
         let messages: Vec<Arc<Message>> = self.composer.shown(end);
+        let earlier = self.composer.walk().summary().and_then(|place| messages.get(place)).cloned();
         // The size of a conversation that is far too long is only estimated, but each piece of it must fit.
         let exact = TokenCounter::for_model(&provider.endpoint().model);
         let request = SummaryRequest {
             provider: &*provider,
             context: &context,
             counter: if self.window().is_some() { &exact } else { &counter },
+            earlier,
             window,
             context_tokens: self.fit.context,
             longest,

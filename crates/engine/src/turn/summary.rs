@@ -50,6 +50,8 @@ pub(super) struct SummaryRequest<'a> {
     /// The instructions and tools of every request of the conversation, so that the provider finds most of this one in its cache.
     pub(super) context: &'a Arc<Context>,
     pub(super) counter: &'a TokenCounter,
+    /// The summary of earlier messages, if it is one of the messages to summarise.
+    pub(super) earlier: Option<Arc<Message>>,
     /// The window of the model that writes the summary; `None` if it is not known.
     pub(super) window: Option<u64>,
     /// The tokens of instructions and tools.
@@ -229,13 +231,29 @@ impl SummaryRequest<'_> {
             false => format!("A summary of what came before:\n\n{}\n\n", summary.text),
         };
         let text = format!("{before}A part of a conversation:\n\n{}\n", piece.join("\n\n"));
-        self.ask(&[Arc::new(Message::user(text))], &Arc::default(), prompt, summary).await
+        self.send(&[Arc::new(Message::user(text))], vec![0], &Arc::default(), prompt, summary).await
     }
 
-    /// Sends one request. The prompt is the last message, after the text to summarise.
+    /// Asks about messages of the conversation.
     async fn ask(
         &self,
         messages: &[Arc<Message>],
+        context: &Arc<Context>,
+        prompt: &str,
+        summary: &mut Summary,
+    ) -> Result<(), ProviderError> {
+        let is_earlier = |message: &Arc<Message>| {
+            self.earlier.as_ref().is_some_and(|earlier| Arc::ptr_eq(earlier, message))
+        };
+        let retold = messages.iter().position(is_earlier).into_iter().collect();
+        self.send(messages, retold, context, prompt, summary).await
+    }
+
+    /// Sends one request. The prompt is the last message, after the text to summarise.
+    async fn send(
+        &self,
+        messages: &[Arc<Message>],
+        retold: Vec<usize>,
         context: &Arc<Context>,
         prompt: &str,
         summary: &mut Summary,
@@ -247,7 +265,7 @@ impl SummaryRequest<'_> {
             None => None,
             Some(dialect) => Some(draft_for(self.provider, dialect, context).request(&view)?.body),
         };
-        let request = Request { view, context: Arc::clone(context), body, stop: self.stop.clone() };
+        let request = Request { view, retold, context: Arc::clone(context), body, stop: self.stop.clone() };
         let received = self.provider.send(&request, &mut |_| {}).await?;
         summary.requests += 1;
         if let Some(usage) = received.usage {

@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     media,
     messages::{MessageReader, Style, blocks::document_at},
-    session::{Aside, Detail, Session, SetAside, SourcePlace, derive_id},
+    session::{Aside, CompactionPart, Detail, Session, SetAside, SourcePlace, derive_id},
     wire::registry::Dialect,
 };
 
@@ -129,7 +129,8 @@ impl SessionBuilder {
                 self.messages.push(Arc::clone(&message));
                 self.places.push(place);
                 // The record keeps both, and no two of its entries have the same id.
-                self.details.push(Detail { id: None, ..detail.clone() });
+                let of_compaction = Some(CompactionPart::Repeat);
+                self.details.push(Detail { id: None, of_compaction, ..detail.clone() });
             }
             keep(SetAside { place, after: 0, what: Aside::Hidden(message, detail) });
         }
@@ -145,6 +146,15 @@ impl SessionBuilder {
         self.places.clear();
         self.details.clear();
         self.stayed = 0;
+    }
+
+    /// Marks the messages from an index on as those that came with the last compaction, and one of them as its summary.
+    pub fn came_with_compaction(&mut self, from: usize, summary: Option<usize>) {
+        for (index, detail) in self.details.iter_mut().enumerate().skip(from) {
+            let is_summary = summary == Some(index);
+            let part = if is_summary { CompactionPart::Summary } else { CompactionPart::Repeat };
+            detail.of_compaction = Some(part);
+        }
     }
 
     /// Hides the last turns. A turn starts at a message for which `begins` is true.
@@ -163,6 +173,7 @@ impl SessionBuilder {
         let places = self.places.drain(from..);
         let details = self.details.drain(from..);
         for ((message, place), detail) in self.messages.drain(from..).zip(places).zip(details) {
+            let detail = Detail { is_elsewhere: true, ..detail };
             tail.push(SetAside { place, after: from, what: Aside::Hidden(message, detail) });
         }
         // Everything that is set aside stays in the order of the source.

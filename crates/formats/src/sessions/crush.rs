@@ -118,7 +118,7 @@ impl FromRows for Reading {
             self.builder.replace(place);
             role = Role::User;
         }
-        let detail = Detail { id, time: root.given("created_at").map(time_of), pieces: Vec::new() };
+        let detail = Detail { id, time: root.given("created_at").map(time_of), ..Detail::default() };
         self.builder.say(item(FORMAT, role, blocks, Raw::new(text.clone())), place, detail);
     }
 

@@ -177,7 +177,7 @@ impl Record {
         let details = walked.entries.iter().map(|id| Detail {
             id: Some(Text::from(id.to_string())),
             time: tree.get(*id).and_then(|entry| entry.envelope().source_time.clone()),
-            pieces: Vec::new(),
+            ..Detail::default()
         });
         let on_path =
             |(entry, finding): (EntryId, Finding)| Finding { at: at(self.place_of(entry)), ..finding };

@@ -1,6 +1,6 @@
 //! `markdown`: a conversation for people to read. It is written only; nothing is read back from it.
 
-use rejoin_record::{BlockKind, Text};
+use rejoin_record::{BlockKind, Text, text::plural};
 use rejoin_view::{
     ExchangeRef, SoundRole, SoundView,
     sound::{self, PartRef},
@@ -18,6 +18,17 @@ pub(crate) const FORMAT: &str = "markdown";
 pub(crate) fn write(session: &Session, view: &SoundView, _: &Writing<'_>) -> Result<Written, TooLarge> {
     let title = Some(session.headline()).filter(|title| !title.is_empty());
     let mut out = format!("# {}\n", title.unwrap_or_else(|| session.id.to_string()));
+    let hidden = session.hidden().count();
+    if hidden > 0 {
+        let messages = plural(hidden, "message");
+        paragraph(
+            &mut out,
+            &format!(
+                "_Left out: {messages} that the model no longer sees (summarized, pruned, or on another branch). `--to jsonl` writes \
+                 every message._"
+            ),
+        );
+    }
     for piece in session.context.system() {
         heading(&mut out, "System", None);
         paragraph(&mut out, &piece.text);

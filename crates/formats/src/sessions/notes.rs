@@ -226,7 +226,7 @@ pub(crate) fn read_specstory(input: &Input, _: Sample<'_>) -> Result<Vec<Session
     let read = parallel::filter_map(&turns, |_, turn: &Turn| Some(turn.message(text)));
     builder.reserve(read.len());
     for (Turn { speaker, place, .. }, read) in turns.into_iter().zip(read) {
-        let detail = Detail { id: None, time: speaker.time.map(Text::from), pieces: Vec::new() };
+        let detail = Detail { time: speaker.time.map(Text::from), ..Detail::default() };
         match read {
             Ok(message) if speaker.aside => builder.hide(message, place, detail),
             Ok(message) => builder.push(message, place, detail),

@@ -289,7 +289,7 @@ impl Reading {
         let detail = Detail {
             id: event.given("id").map(as_text),
             time: event.given("timestamp").map(time_of),
-            pieces: Vec::new(),
+            ..Detail::default()
         };
         let due = |(first, _): &mut (u64, Text)| number.is_some_and(|number| *first <= number);
         for (_, summary) in self.summaries.extract_if(.., due).collect::<Vec<_>>() {

@@ -7,7 +7,7 @@ use std::{
 
 use rejoin_engine::{Appended, New, SystemClock, Window};
 use rejoin_record::Message;
-use rejoin_view::TokenCounter;
+use rejoin_view::{TokenCounter, window::EarlierSummary};
 
 /// A conversation in memory, with the limits of its requests. It dereferences to [`rejoin::Conversation`](crate::Conversation),
 /// which provides everything else.
@@ -69,7 +69,13 @@ impl WindowedConversation {
     #[must_use]
     pub fn create_summary(&self, model: &str) -> String {
         let room = self.max_tokens as u64 / 4;
-        rejoin_view::window::listing(None, self.inner.messages(), room, &TokenCounter::for_model(model)).text
+        rejoin_view::window::listing(
+            EarlierSummary::default(),
+            self.inner.messages(),
+            room,
+            &TokenCounter::for_model(model),
+        )
+        .text
     }
 
     /// The number of messages on the path to its head.

@@ -5,8 +5,8 @@ use rejoin_engine::{
     turn::{context_tokens, last_counted},
 };
 use rejoin_formats::Session;
-use rejoin_record::{Content, Entry, Kind, Message, Role, content::TokenUsage, json::Object};
-use rejoin_view::{Correction, OnBroken, TokenCounter};
+use rejoin_record::{Content, Entry, Kind, Message, Role, Tree, content::TokenUsage, json::Object};
+use rejoin_view::{Correction, OnBroken, TokenCounter, path};
 
 use super::{Shown, ShownContent, view};
 
@@ -59,6 +59,7 @@ impl WindowUse {
         (parts[Part::Instructions as usize], parts[Part::Tools as usize]) = (instructions, tools);
         let last = last_counted(entries, None).filter(|_| is_of_last_request(entries, model));
         let mut correction = None;
+        let imported = path::imported_summaries(&Tree::new(entries).path().0);
         for row in view::rows(session, shown, OnBroken::Keep) {
             let Some(message) = &row.message else { continue };
             let from = row.number.and_then(|number| shown.get(number));
@@ -70,6 +71,7 @@ impl WindowUse {
             }
             let part = match from.map(|from| &from.what) {
                 Some(ShownContent::Summary(_)) => Part::Summaries,
+                _ if from.is_some_and(|from| imported.contains(&from.entry.id())) => Part::Summaries,
                 _ => part_of(message),
             };
             parts[part as usize] += counter.message(message);

@@ -14,7 +14,7 @@ use rejoin_record::{Block, BlockKind, EntryId, Message, Role};
 pub use compact::{CompactPolicy, CompactionPlan};
 pub use prune::{PrunePolicy, Pruned};
 pub use shorten::Shortening;
-pub use text::{Listing, listing, message_text, middle_left_out, transcript};
+pub use text::{EarlierSummary, Listing, listing, message_text, middle_left_out, transcript};
 
 use crate::{Pairing, TokenCounter, path::Walk};
 

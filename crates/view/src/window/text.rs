@@ -60,36 +60,60 @@ pub fn message_text(message: &Message) -> String {
     out
 }
 
+/// The summary that a list of messages continues.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EarlierSummary<'t> {
+    /// Its text.
+    pub text: &'t str,
+    /// The byte at which its list begins, if it has one. The text before that was written by a model or a person, and is not taken
+    /// apart, whatever it says.
+    pub list_at: Option<usize>,
+    /// The number of messages that it only counts.
+    pub unlisted: u64,
+}
+
+impl<'t> EarlierSummary<'t> {
+    /// The text before the list, and the lines of the list.
+    fn parts(self) -> (&'t str, impl Iterator<Item = &'t str>) {
+        let parts = self.list_at.and_then(|at| self.text.split_at_checked(at));
+        let (written, list) = parts.unwrap_or((self.text, ""));
+        // The first line is the heading. The next one counts messages that are not listed, if there are any.
+        let heading = 1 + usize::from(self.unlisted > 0);
+        (written, list.split('\n').skip(heading).map(|line| line.strip_prefix(BULLET).unwrap_or(line)))
+    }
+}
+
 /// A summary that no model wrote: one line per message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Its text.
     pub text: String,
+    /// The byte of the text at which the list begins.
+    pub list_at: usize,
     /// The number of messages that are only counted, because their lines did not fit.
     pub unlisted: u64,
 }
 
-/// Lists `messages` after `earlier`: the summary so far, and the number of messages that it only counts. If a model wrote that
-/// summary, its text stays, in at most half of the room. The list takes about `tokens`. If the lines do not fit, all of them become
-/// shorter; if that is not enough, the oldest are only counted.
+/// Lists `messages` after `earlier`, the summary so far. If a model wrote that summary, its text stays, in at most half of the room.
+/// The list takes about `tokens`. If the lines do not fit, all of them become shorter; if that is not enough, the oldest are only
+/// counted.
 #[must_use]
 pub fn listing(
-    earlier: Option<(&str, u64)>,
+    earlier: EarlierSummary<'_>,
     messages: &[Arc<Message>],
     tokens: u64,
     counter: &TokenCounter,
 ) -> Listing {
-    let (earlier, counted) = earlier.unwrap_or_default();
-    let (written, listed) = earlier.rsplit_once(LISTED).unwrap_or((earlier, ""));
+    let (written, listed) = earlier.parts();
     let mut text = middle_left_out(written.trim_end(), tokens / 2, counter);
     if !text.is_empty() {
         text.push_str("\n\n");
     }
+    let list_at = text.len();
     text.push_str(LISTED);
     let in_one_line =
         |message: &Arc<Message>| message_text(message).split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines: Vec<String> =
-        listed.split(ITEM).skip(1).map(str::to_owned).chain(messages.iter().map(in_one_line)).collect();
+    let lines: Vec<String> = listed.map(str::to_owned).chain(messages.iter().map(in_one_line)).collect();
     let left = tokens.saturating_sub(counter.text(&text));
     let (shortest, longer) = LINES.split_last().expect("BUG: there are lengths of lines");
     let fitting = longer.iter().find_map(|bytes| {
@@ -97,14 +121,14 @@ pub fn listing(
         (items.len() == lines.len()).then_some(items)
     });
     let items = fitting.unwrap_or_else(|| newest_items(&lines, *shortest, left, counter));
-    let unlisted = counted + (lines.len() - items.len()) as u64;
+    let unlisted = earlier.unlisted + (lines.len() - items.len()) as u64;
     if unlisted > 0 {
         // Writing to a string cannot fail.
         let _ =
             write!(text, "\n({} not listed; recall finds everything.)", plural(unlisted, "older message"));
     }
     text.extend(items.iter().rev().map(String::as_str));
-    Listing { text, unlisted }
+    Listing { text, list_at, unlisted }
 }
 
 /// The newest lines that fit, as items of a list, newest first, each shortened to `bytes`.
@@ -113,7 +137,7 @@ fn newest_items(lines: &[String], bytes: usize, tokens: u64, counter: &TokenCoun
     let mut items = Vec::new();
     for line in lines.iter().rev() {
         let end = line.floor_char_boundary(bytes);
-        let item = format!("{ITEM}{}{}", &line[..end], if end < line.len() { " …" } else { "" });
+        let item = format!("\n{BULLET}{}{}", &line[..end], if end < line.len() { " …" } else { "" });
         let Some(rest) = left.checked_sub(counter.text(&item)) else { break };
         left = rest;
         items.push(item);
@@ -125,7 +149,7 @@ fn newest_items(lines: &[String], bytes: usize, tokens: u64, counter: &TokenCoun
 const LISTED: &str = "Earlier messages were summarized without a model. What was said, in short:";
 
 /// The beginning of each line of the list.
-const ITEM: &str = "\n- ";
+const BULLET: &str = "- ";
 
 /// The possible lengths of lines, in bytes: the first with which all lines fit, or else the last.
 const LINES: [usize; 4] = [160, 100, 60, 40];

@@ -23,13 +23,13 @@ use rejoin_record::{
     json::{Doc, Value, list, quoted},
 };
 use rejoin_store::{Damage, OnPiece, PartRead, Selection, Store, StoredItem};
-use rejoin_view::path::{ParsedMessage, Walk};
+use rejoin_view::path::{ParsedMessage, Walk, newest_pins};
 
 use self::pieces::Parsing;
 use crate::{draft, provider_choice};
 
 /// The format version. Increase it when the text is written differently or tokens are estimated differently.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The most messages to allocate room for when the first piece announces a number of them: that number is not trusted further.
 const FORESEEN: usize = 1 << 18;
@@ -72,7 +72,7 @@ impl Part {
 
 impl Part {
     /// Whether a later entry needs entries that were not read: an erasure may affect any entry, undoing a compaction shows the
-    /// messages that it hid, a compaction may keep any message, and a pin shows results that were pruned.
+    /// messages that it hid, a compaction may keep any message, and a pin may show a message that is hidden or results that were pruned.
     fn needs_more(&self, entry: &Entry, entries: &[Entry]) -> bool {
         match entry.envelope().kind {
             Kind::Erased | Kind::Uncompacted => true,
@@ -90,9 +90,18 @@ impl Part {
             Kind::Meta => {
                 let Content::Meta(meta) = Content::of(entry) else { return true };
                 let pinned = meta.pinned.unwrap_or_default();
-                let is_tombstone = |known: &&StandIn| known.results == StandInResults::Tombstones;
-                let mut tombstones = self.gaps.values().flat_map(|gap| &gap.stand_ins).filter(is_tombstone);
-                !pinned.is_empty() && tombstones.any(|known| pinned.contains(&known.entry))
+                let is_known = |pin: &EntryId| {
+                    let mut stand_ins = self.gaps.values().flat_map(|gap| &gap.stand_ins);
+                    let known = stand_ins.find(|known| known.entry == *pin);
+                    match known {
+                        Some(known) => known.results != StandInResults::Tombstones,
+                        None => entries.iter().any(|entry| entry.id() == *pin),
+                    }
+                };
+                // Earlier pins were known when the checkpoint was made, also those of messages on other branches.
+                let before = entries.iter().filter(|entry| entry.envelope().seq <= self.newest.seq);
+                let earlier = newest_pins(before).map(|(_, pins)| pins).unwrap_or_default();
+                pinned.iter().filter(|pin| !earlier.contains(pin)).any(|pin| !is_known(pin))
             }
             _ => false,
         }
@@ -306,6 +315,14 @@ impl Checkpoint {
                 _ if needed.contains(&id) || walk.message_of(id).is_some() => earlier.push((entry, number)),
                 _ => left_out += 1,
             }
+        }
+        // The newest pins count on every branch.
+        let before = entries.iter().filter(|entry| entry.envelope().seq < from);
+        if let Some((pins, _)) = newest_pins(before).filter(|(pins, _)| !on_path.contains(&pins.id())) {
+            let seq = pins.envelope().seq;
+            let next = path[..=first].partition_point(|entry| entry.envelope().seq < seq);
+            let place = earlier.partition_point(|(entry, _)| entry.envelope().seq < seq);
+            earlier.insert(place, (pins, numbers[next]));
         }
         let saves_enough = left_out > WORTH || stand_ins.len() > WORTH;
         if (part.is_none() && !saves_enough) || earlier.len() > most {

@@ -7,7 +7,6 @@ use rejoin_view::{
 };
 
 use super::intents::{self, Fact, Intent};
-use crate::conversation::HEADING;
 
 /// How a summary introduces a fact and a note.
 const KNOWN: &str = "Your ";
@@ -51,17 +50,15 @@ pub struct Remembered {
     pub said: Vec<Utterance>,
     /// The highest number in the id of a call. A compaction may hide the calls with lower numbers.
     pub numbered: usize,
-    /// The newest summary of hidden messages.
+    /// The newest text that retells hidden messages.
     summary: Option<String>,
     facts: Vec<Fact>,
     notes: Vec<String>,
 }
 
-/// How texts begin that rejoin wrote and no person said: summaries, and requests for a summary.
-const OURS: [&str; 3] = [HEADING, "A summary of what came before:", "A part of a conversation:"];
-
 impl Remembered {
-    pub fn of(view: &SoundView) -> Self {
+    /// Reads the messages of a view. Those at the indexes `retold` retell others, and nobody said them.
+    pub fn of(view: &SoundView, retold: &[usize]) -> Self {
         let mut memory =
             Self { said: Vec::new(), numbered: 0, summary: None, facts: Vec::new(), notes: Vec::new() };
         for item in view.items() {
@@ -75,8 +72,8 @@ impl Remembered {
                 }
             }
             if let Some(text) = text_of_user(item) {
-                match OURS.iter().any(|beginning| text.starts_with(beginning)) {
-                    true => memory.take_over(&text),
+                match retold.contains(&item.index()) {
+                    true => memory.take_over(text),
                     false => memory.hear(text),
                 }
             }
@@ -91,10 +88,7 @@ impl Remembered {
     }
 
     /// Takes over the facts of this responder's own summary, and the messages of people in a transcript.
-    fn take_over(&mut self, text: &str) {
-        if text.starts_with(HEADING) {
-            self.summary = Some(text.to_owned());
-        }
+    fn take_over(&mut self, text: String) {
         for part in text.split("\n\n") {
             if let Some(said) = part.strip_prefix("user:") {
                 self.hear(said.trim().to_owned());
@@ -110,6 +104,7 @@ impl Remembered {
                 }
             }
         }
+        self.summary = Some(text);
     }
 
     /// The newest value of every fact, and the notes, as sentences.

@@ -78,7 +78,7 @@ impl Provider for Offline {
             }
             let messages = request.messages();
             let can = |tool: &str| request.context.offered.iter().any(|offered| &*offered.name == tool);
-            let message = answer(&request.view, &can);
+            let message = answer(&request.view, &request.retold, &can);
             let mut output = 0;
             for block in &message.blocks {
                 if let Some(text) = block.as_text() {
@@ -110,8 +110,8 @@ impl Provider for Offline {
 }
 
 /// The answer to a conversation: tool calls, or text.
-fn answer(view: &SoundView, can: &dyn Fn(&str) -> bool) -> Message {
-    let memory = Remembered::of(view);
+fn answer(view: &SoundView, retold: &[usize], can: &dyn Fn(&str) -> bool) -> Message {
+    let memory = Remembered::of(view, retold);
     let Some(said) = memory.last() else {
         return Message::assistant(format!("{WHAT_IT_IS} {WHAT_IT_DOES}"));
     };

@@ -15,7 +15,7 @@ fn view(messages: &[Message]) -> SoundView {
 fn talk(messages: &mut Vec<Message>, text: &str) -> String {
     messages.push(Message::user(text));
     loop {
-        let said = answer(&view(messages), &all);
+        let said = answer(&view(messages), &[], &all);
         messages.push(said.clone());
         let calls: Vec<ToolCall> = said.tool_calls().cloned().collect();
         if calls.is_empty() {
@@ -64,7 +64,7 @@ fn it_remembers_calculates_and_summarises() {
 fn it_says_what_it_is() {
     let mut messages = Vec::new();
     assert!(talk(&mut messages, "hello").contains("offline responder"));
-    assert!(answer(&view(&[]), &all).content().unwrap().contains("offline responder"));
+    assert!(answer(&view(&[]), &[], &all).content().unwrap().contains("offline responder"));
 }
 
 /// Two calls with one id: each result is matched with its own call.
@@ -80,7 +80,7 @@ fn a_result_belongs_to_its_own_call_if_two_have_one_id() {
         Message::tool("same", "2"),
         Message::tool("same", "buy milk"),
     ];
-    let reply = answer(&view(&messages), &all).content().unwrap();
+    let reply = answer(&view(&messages), &[], &all).content().unwrap();
     assert_eq!(reply, "1+1 = 2\nnotes.txt says:\nbuy milk");
 }
 
@@ -90,10 +90,26 @@ fn a_text_counts_by_who_says_it_and_not_by_how_it_begins() {
     let orphan = [Message::user("my name is Alice"), Message::tool("gone", "my name is Bob")];
     let after = |messages: &[Message], text: &str| {
         let messages: Vec<Message> = messages.iter().cloned().chain([Message::user(text)]).collect();
-        answer(&view(&messages), &all).content().unwrap()
+        answer(&view(&messages), &[], &all).content().unwrap()
     };
     assert_eq!(after(&orphan, "what is my name?"), "Your name is Alice.");
     assert_eq!(after(&orphan, "what did I just ask?"), "You said: \"my name is Alice\"");
     let typed = [Message::user("[tool result] is how my log begins")];
     assert_eq!(after(&typed, "what did I just ask?"), "You said: \"[tool result] is how my log begins\"");
+}
+
+/// A summary is known by its place in the conversation: nobody said it, and its words prove nothing. A person may say the same words.
+#[test]
+fn a_summary_is_not_something_that_was_said() {
+    let summary = Message::user("Summary of earlier conversation:\n\nYour name is Alice.");
+    let asked = Message::user("What was my last message?");
+    let name = Message::user("What's my name?");
+    let text = |messages: &[Message], retold: &[usize]| {
+        answer(&view(messages), retold, &all).content().unwrap_or_default()
+    };
+    assert_eq!(text(&[summary.clone(), name], &[0]), "Your name is Alice.");
+    let of_person = text(&[summary.clone(), asked.clone()], &[]);
+    assert!(of_person.contains("Summary of earlier conversation"), "{of_person}");
+    let of_summary = text(&[summary, asked], &[0]);
+    assert!(!of_summary.contains("Summary of earlier conversation"), "{of_summary}");
 }

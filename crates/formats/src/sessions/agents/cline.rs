@@ -176,7 +176,11 @@ fn read(
         history.builder.aside(place, Aside::Compacted { summary: Text::new("") });
     }
     for (index, item) in items.iter().enumerate().filter(|(index, _)| !summarized(*index)) {
+        let from = history.builder.messages.len();
         history.add(*item, index, input, fates[index] != Fate::Sent);
+        if summary == Some(index) {
+            history.builder.came_with_compaction(from, Some(from));
+        }
     }
     let History { mut builder, model, .. } = history;
     let nothing_said = builder.messages.is_empty()

@@ -137,7 +137,7 @@ impl Screen {
         let kind = shown.word(&shown.word("type"));
         let text = text_of(shown, "text").filter(|text| !text.is_blank());
         let Some(raw) = Raw::slice(&input.text, shown.start(), shown.end()) else { return };
-        let detail = Detail { id: None, time: shown.given("ts").map(time_of), pieces: Vec::new() };
+        let detail = Detail { time: shown.given("ts").map(time_of), ..Detail::default() };
         let aside = |builder: &mut SessionBuilder| builder.aside(place, Aside::Raw(Text::new(shown.raw())));
         let images = shown.given("images").into_iter().flat_map(Value::items).filter_map(Value::as_str);
         let images = images.map(|url| medium(&url, None, None));

@@ -59,7 +59,11 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         while let Some(other) = others.next_if(|other| *other < index) {
             reader.tell(&entries.all[other], true);
         }
+        let from = reader.builder.messages.len();
         reader.tell(&entries.all[index], false);
+        if order.compaction == Some(index) {
+            reader.builder.came_with_compaction(from, Some(from));
+        }
     }
     others.for_each(|index| reader.tell(&entries.all[index], true));
     if !order.known {

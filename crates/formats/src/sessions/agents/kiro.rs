@@ -275,11 +275,15 @@ impl LineReader for SessionReader {
             _ => return self.builder.aside(line.place, Aside::Unknown(raw())),
         };
         self.known = true;
+        let is_summary = root.says("kind", "Compaction");
         let id = data.and_then(|data| text_of(data, "message_id")).map(|id| id.to_string());
         let id = id.unwrap_or_else(|| format!("line {}", line.place.index));
         let time = data.and_then(|data| data.given("meta")?.given("timestamp")).map(time_of);
         let detail = Detail::of(id, time);
         self.builder.say(item(FORMAT, role, told, Raw::new(Arc::clone(&line.text))), line.place, detail);
+        if is_summary {
+            self.builder.came_with_compaction(0, Some(0));
+        }
     }
 
     fn damaged(&mut self, line: &Line, finding: Finding) {

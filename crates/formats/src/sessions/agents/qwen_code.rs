@@ -132,6 +132,7 @@ impl Chat {
         let doc = Doc::of(&entry.text).shared_as(&entry.text);
         let Some((root, list)) = doc.root().and_then(|root| Some((root, compressed(root)?))) else { return };
         let line = root.word("uuid");
+        let from = self.builder.messages.len();
         for (number, content) in list.items().enumerate() {
             let Some(parts) = content.given("parts") else { continue };
             let role = if content.says("role", "model") { Role::Assistant } else { Role::User };
@@ -144,5 +145,7 @@ impl Chat {
             let place = SourcePlace { offset: entry.place.offset + content.start(), ..entry.place };
             self.builder.say(item(FORMAT, role, blocks, Raw::new(text)), place, detail);
         }
+        // The summary is the first of them.
+        self.builder.came_with_compaction(from, Some(from));
     }
 }

@@ -48,6 +48,6 @@ fn read(message: Value<'_>) -> ChatMessage {
         }
     }
     let detail =
-        Detail { id: text_of(message, "id"), time: message.given("ts").map(time_of), pieces: Vec::new() };
+        Detail { id: text_of(message, "id"), time: message.given("ts").map(time_of), ..Detail::default() };
     ChatMessage { role: roles::named(&message.word("type")), blocks, results, detail }
 }

@@ -13,14 +13,14 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
     FORMAT, MARK,
-    lines::{ContentField, Line, Lines, What},
+    lines::{ContentField, Line, Lines, What, is_true},
     tree::{self, Shape},
 };
 use crate::{
     context::Context,
     input::{Companions, Stream},
     messages::{MessageReader, Style},
-    session::{Aside, Detail, ReadError, Session, SetAside, SourcePlace, derive_id},
+    session::{Aside, CompactionPart, Detail, ReadError, Session, SetAside, SourcePlace, derive_id},
     sessions::lines,
     wire::registry::Dialect,
 };
@@ -172,6 +172,7 @@ impl<'l> Builder<'l> {
             role = role.or(Some(part.message.role));
             form = part.message.form;
             detail.time = detail.time.or(part.time);
+            detail.of_compaction = part.is_summary.then_some(CompactionPart::Summary);
             start += line.text.len() + 1;
         }
         let first = &self.lines[numbers[0]];
@@ -235,7 +236,8 @@ impl<'l> Builder<'l> {
                 }
                 Some((unit, None)) => {
                     let spoken = self.message(&mut reader, unit);
-                    let hidden = Aside::Hidden(Arc::new(spoken.message), spoken.detail);
+                    let detail = Detail { is_elsewhere: !self.shape.on_path[unit], ..spoken.detail };
+                    let hidden = Aside::Hidden(Arc::new(spoken.message), detail);
                     self.aside(line.place, after, hidden);
                 }
                 _ => {}
@@ -272,16 +274,19 @@ struct Part {
     model: Option<String>,
     /// Whether the line's type names another speaker.
     disputed: bool,
+    /// Whether it is the summary of a compaction.
+    is_summary: bool,
 }
 
 /// Reads the message of a line that begins at `start` of its native item.
 fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     let message = Message::new(Role::User, Vec::new());
-    let mut part = Part { message, time: None, model: None, disputed: false };
+    let mut part = Part { message, time: None, model: None, disputed: false, is_summary: false };
     let doc = Doc::of(&line.text);
     let (Some(root), What::Message(said)) = (doc.root(), &line.what) else {
         return part;
     };
+    part.is_summary = is_true(root.get("isCompactSummary"));
     part.time = root.get("timestamp").and_then(|time| time.as_str()).map(Text::new);
     let base = 0usize.wrapping_sub(start);
     let beside_a_message = match said.field {

@@ -36,6 +36,8 @@ pub(super) struct Shape {
     pub units: Vec<Vec<usize>>,
     /// What a model would see: units, in order.
     pub visible: Vec<usize>,
+    /// For each unit, whether it is on the path. What is not on it is on another branch.
+    pub on_path: Vec<bool>,
     /// Lines on the path before or at which everything earlier was replaced.
     pub compacted: Vec<usize>,
     /// The line of the file at which the visible part begins; everything up to it came before.
@@ -93,7 +95,11 @@ pub(super) fn shape(lines: &[Line]) -> Option<Shape> {
         tree.report(line, &above[line]);
     }
     let visible = units.visible(&tree, &path[cut..]);
+    let mut on_path = vec![false; units.all.len()];
+    let before = units.visible(&tree, &path[..cut]);
+    visible.iter().chain(&before).for_each(|unit| on_path[*unit] = true);
     Some(Shape {
+        on_path,
         units: units.all,
         visible,
         start: compacted.last().copied(),

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, hash::BuildHasher as _, io::Cursor};
 
 use rejoin_record::{
-    Message, Role, Text,
+    BlockKind, Message, Role, Text,
     json::{Doc, Value, ValueKind},
 };
 use rejoin_view::{Action, Finding, Position, Rule};
@@ -220,13 +220,17 @@ impl<'c> Rollout<'c> {
                     self.assembler.add(item, &Source::of(item, &line.text, line.place, None));
                 }
                 self.assembler.flush();
+                let session = &mut self.assembler.session;
+                let summary = session.messages.iter().rposition(|own| is_summary(own, &message));
+                session.came_with_compaction(0, summary);
             }
             // The first versions kept what people had said, followed by the summary.
             None => {
                 self.assembler.compact(line.place, is_said_by_a_person, Text::new(""));
                 if !message.is_blank() {
-                    let time = None;
-                    self.assembler.push_message(Message::user(message), line.place, time);
+                    let from = self.assembler.session.messages.len();
+                    self.assembler.push_message(Message::user(message), line.place, None);
+                    self.assembler.session.came_with_compaction(from, Some(from));
                 }
             }
         }
@@ -370,6 +374,19 @@ impl LineReader for Rollout<'_> {
     fn found(&mut self, finding: Finding) {
         self.assembler.session.findings.push(finding);
     }
+}
+
+/// Whether a message is the summary of a compaction, which names its text. A summary that OpenAI writes is encrypted in an item.
+fn is_summary(message: &Message, text: &str) -> bool {
+    let text = text.trim();
+    let says = |own: &Text| !text.is_empty() && own.trim_end().ends_with(text);
+    message.blocks.iter().any(|block| match &block.kind {
+        BlockKind::Text(own) => message.role == Role::User && says(own),
+        BlockKind::Opaque(item) => {
+            matches!(&*item.kind, "compaction" | "compaction_summary" | "context_compaction")
+        }
+        _ => false,
+    })
 }
 
 /// Whether the items contain any message of a person or a model.

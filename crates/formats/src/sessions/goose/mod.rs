@@ -161,7 +161,7 @@ impl Reading {
             for_people.extend(shown);
         }
         let detail =
-            Detail { id: text_of(root, "id"), time: root.given("created").map(time_of), pieces: Vec::new() };
+            Detail { id: text_of(root, "id"), time: root.given("created").map(time_of), ..Detail::default() };
         let visible = root.given("metadata").and_then(|metadata| metadata.get("agentVisible")?.as_bool());
         if blocks.is_empty() && is_silent {
             self.builder.aside(place, Aside::Raw(Text::new(raw.as_str())));

@@ -163,7 +163,7 @@ fn threads(
         |item, text, root| of_parts(item, text, root, builders[item.thread].1.as_deref()),
     );
     for (item, message) in items.into_iter().zip(made) {
-        let detail = Detail { id: Some(Text::new(item.message.hash)), time: item.time, pieces: Vec::new() };
+        let detail = Detail { id: Some(Text::new(item.message.hash)), time: item.time, ..Detail::default() };
         let builder = &mut builders[item.thread].2;
         match item.number {
             Some(number) => builder.say(message, building::nth(number), detail),
@@ -562,7 +562,7 @@ fn add_responses(
         let native = Object::new().text("id", &response).text_if("prompt", prompt).text_if("response", said);
         let native = Raw::new(native.finish());
         let mut detail =
-            Detail { id: Some(Text::from(response)), time: time.map(Text::from), pieces: Vec::new() };
+            Detail { id: Some(Text::from(response)), time: time.map(Text::from), ..Detail::default() };
         // The row is kept with its answer, which is always there.
         let last = messages.len() - 1;
         for (place, mut message) in messages.into_iter().enumerate() {

@@ -132,7 +132,7 @@ impl Reading {
         };
         let id = text_of(info, "id");
         let time = info.given("time").and_then(|time| time.given("created")).map(time_of);
-        let detail = Detail { id: id.clone(), time, pieces: Vec::new() };
+        let detail = Detail { id: id.clone(), time, ..Detail::default() };
         let model = info.given("model").and_then(|model| text_of(model, "modelID"));
         let model = text_of(info, "modelID").or(model).map(|model| model.to_string());
         self.model = model.clone().or(self.model.take());
@@ -195,11 +195,8 @@ impl Reading {
         if summary && !left_out {
             self.compact(place);
         }
-        let details = std::iter::once(detail.clone()).chain(std::iter::repeat(Detail {
-            id: None,
-            time: detail.time.clone(),
-            pieces: Vec::new(),
-        }));
+        let details = std::iter::once(detail.clone())
+            .chain(std::iter::repeat(Detail { time: detail.time.clone(), ..Detail::default() }));
         if asks {
             self.asked = Some(self.builder.messages.len());
         }
@@ -268,7 +265,7 @@ impl Reading {
     fn keep_tail(&mut self) {
         for (message, place, time) in std::mem::take(&mut self.kept) {
             // Under its id it is already kept as a hidden message.
-            let detail = Detail { id: None, time, pieces: Vec::new() };
+            let detail = Detail { time, ..Detail::default() };
             self.builder.push(message, place, detail);
             self.sources.push(None);
         }

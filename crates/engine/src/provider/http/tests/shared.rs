@@ -89,7 +89,13 @@ pub fn request(provider: &dyn Provider, messages: &[Message]) -> Request {
     let context = context_of(provider.fields(), Some(dialect), Some("Be brief."), Vec::new());
     let mut draft = Draft::new(dialect, context.clone(), Some(endpoint.model.clone()), endpoint.origin());
     let body = draft.request(&view).unwrap().body;
-    Request { view, context: Arc::new(context), body: Some(body), stop: crate::turn::Stop::new() }
+    Request {
+        view,
+        retold: Vec::new(),
+        context: Arc::new(context),
+        body: Some(body),
+        stop: crate::turn::Stop::new(),
+    }
 }
 
 /// Runs a future to its end, which must come within a minute.

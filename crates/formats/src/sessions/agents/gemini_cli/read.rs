@@ -73,6 +73,7 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
     replay.current.iter().for_each(|number| visible[*number] = true);
     // A compaction hides everything before it.
     let boundary = replay.compacted.unwrap_or(0).min(replay.items.len());
+    let new = replay.compacted_from..boundary;
     let mut others = (0..replay.items.len()).filter(|number| !visible[*number]).peekable();
     while let Some(number) = others.next_if(|number| *number < boundary) {
         session.beside(&replay.items[number]);
@@ -84,7 +85,13 @@ fn session(mut replay: Replay, name: &str) -> Result<Vec<Session>, ReadError> {
         while let Some(other) = others.next_if(|other| *other < number) {
             session.beside(&replay.items[other]);
         }
+        let from = session.builder.messages.len();
         session.visible(&replay.items[number]);
+        if new.contains(&number) {
+            // The program puts its summary first.
+            let is_first = replay.current.iter().find(|number| new.contains(number)) == Some(&number);
+            session.builder.came_with_compaction(from, is_first.then_some(from));
+        }
     }
     others.for_each(|number| session.beside(&replay.items[number]));
     if let Some(parent) = parent_of(name) {

@@ -42,6 +42,8 @@ pub(super) struct Replay {
     by_id: HashMap<Box<str>, usize>,
     /// The number of items when a line last replaced the list with one that lacks some of the messages, as a compaction does.
     pub compacted: Option<usize>,
+    /// The number of items before those that the last compaction added.
+    pub compacted_from: usize,
     pub session: Option<String>,
     pub is_known: bool,
 }
@@ -100,6 +102,7 @@ impl Replay {
             .collect();
         self.names.clear();
         let (mut restated, mut stays) = (HashSet::new(), HashSet::new());
+        let from = self.items.len();
         for message in messages.items() {
             let id = message.given("id").and_then(Value::as_str);
             let old = id.as_deref().and_then(|id| known.get(id)).copied();
@@ -115,7 +118,7 @@ impl Replay {
             self.message(place, message, &Arc::from(message.raw()));
         }
         if before.iter().any(|old| !restated.contains(old)) {
-            self.compacted = Some(self.items.len());
+            (self.compacted_from, self.compacted) = (from, Some(self.items.len()));
         }
     }
 

@@ -245,7 +245,9 @@ impl Telling {
         let line = &entries.all[compaction.at];
         self.builder.aside(line.place, Aside::Compacted { summary: Text::new("") });
         self.instruct_again(line);
+        let from = self.builder.messages.len();
         self.tell(line, false);
+        self.builder.came_with_compaction(from, Some(from));
         for index in before(compaction.first_kept..compaction.at) {
             self.tell(&entries.all[index], false);
         }
@@ -256,7 +258,9 @@ impl Telling {
         if !self.instruct(line) {
             let blocks = line.look(|root| Some(copies(&instructions(repeated(root)?, line))));
             if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
+                let from = self.builder.messages.len();
                 self.builder.say(beside(Role::System, blocks), line.place, Detail::default());
+                self.builder.came_with_compaction(from, None);
             }
         }
     }
@@ -340,7 +344,7 @@ impl Telling {
             }
             _ => said,
         };
-        let detail = Detail { id: None, time: root.given("timestamp").map(time_of), pieces: Vec::new() };
+        let detail = Detail { time: root.given("timestamp").map(time_of), ..Detail::default() };
         self.builder.say(item(FORMAT, role, blocks, Raw::new(Arc::clone(line))), entry.place, detail);
     }
 

@@ -147,7 +147,11 @@ impl Assembler {
                             items: vec![item],
                             raw: Kept::new(source),
                             place,
-                            detail: Detail { time: source.time.clone(), pieces: vec![(0, place)], id: None },
+                            detail: Detail {
+                                time: source.time.clone(),
+                                pieces: vec![(0, place)],
+                                ..Detail::default()
+                            },
                         });
                     }
                 }
