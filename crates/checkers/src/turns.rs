@@ -22,7 +22,7 @@ pub(crate) struct Turn<'a> {
 }
 
 /// Why a result is in the wrong position.
-pub(crate) enum Misfit {
+pub(crate) enum MisplacedResult {
     /// It answers no call of the previous message.
     Unexpected,
     /// Its call was already answered.
@@ -54,15 +54,15 @@ impl<'a> Turn<'a> {
 }
 
 /// The results of a message in wrong positions, with their paths and ids.
-pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(String, &'a str, Misfit)> {
+pub(crate) fn misfits<'a>(i: usize, turns: &[Turn<'a>]) -> Vec<(String, &'a str, MisplacedResult)> {
     let calls = i.checked_sub(1).map_or(&[][..], |before| &turns[before].calls);
     let calls: HashSet<&str> = calls.iter().copied().collect();
     let mut answered = HashSet::new();
     let misfit = |&(j, id)| {
         let misfit = match () {
-            () if !calls.contains(id) => Misfit::Unexpected,
-            () if !answered.insert(id) => Misfit::Repeated,
-            () if j >= turns[i].leading => Misfit::Late,
+            () if !calls.contains(id) => MisplacedResult::Unexpected,
+            () if !answered.insert(id) => MisplacedResult::Repeated,
+            () if j >= turns[i].leading => MisplacedResult::Late,
             () => return None,
         };
         Some((format!("messages.{i}.content.{j}"), id, misfit))

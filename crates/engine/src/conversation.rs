@@ -127,7 +127,7 @@ pub struct Appended {
 /// When a conversation that is opened for turns takes its lock.
 #[cfg(feature = "agent")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum LockTiming {
     /// At once, until the conversation is dropped.
     Now,
     /// At the first turn: see [`Conversation::reclaim`]. Until then other processes may write to it.
@@ -310,13 +310,13 @@ impl Conversation {
         clock: Arc<dyn Clock>,
         id: ConversationId,
         command: &str,
-        hold: Hold,
+        hold: LockTiming,
     ) -> Result<Self, EngineError> {
         let lock = match hold {
-            Hold::Now => locked(&*store, &*clock, id, command)?,
-            Hold::Later | Hold::Never => None,
+            LockTiming::Now => locked(&*store, &*clock, id, command)?,
+            LockTiming::Later | LockTiming::Never => None,
         };
-        let command = (hold != Hold::Never).then(|| command.to_owned());
+        let command = (hold != LockTiming::Never).then(|| command.to_owned());
         let mut damage = Vec::new();
         let read = checkpoint::read(&*store, id, &mut damage);
         let Some(checkpoint::OpenedPart { entries, part, walk }) = read else {

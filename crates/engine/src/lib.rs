@@ -48,7 +48,7 @@ pub use agent::Agent;
 pub use calls::{CallErrorKind, CallKey, CallRecord, CallStatus, CallTimes};
 pub use clock::{Clock, SystemClock};
 #[cfg(feature = "agent")]
-pub use conversation::Hold;
+pub use conversation::LockTiming;
 pub use conversation::{Appended, Conversation, Pinning, PruneReport, Saved, TurnsPruned, Window};
 pub use digest::{digest, time_of};
 pub use draft::{list, summary};

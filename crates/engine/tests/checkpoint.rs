@@ -8,7 +8,7 @@ mod talk;
 use std::{ops::ControlFlow, path::Path, sync::Arc};
 
 use rejoin_engine::{
-    Conversation, Hold, New, Writer, open_store,
+    Conversation, LockTiming, New, Writer, open_store,
     provider::{
         Request,
         scripted::{ScriptedProvider, Step},
@@ -68,7 +68,8 @@ fn next_request(conversation: Conversation) -> (String, u64) {
 /// Whether the conversation is opened from its checkpoint. The next request is the same in both cases.
 fn goes_on_as_ever(store: &Arc<dyn Store>, id: ConversationId) -> bool {
     let whole = Conversation::open_read_only(Arc::clone(store), clock(), id).unwrap();
-    let part = Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", Hold::Never).unwrap();
+    let part =
+        Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", LockTiming::Never).unwrap();
     let is_part = !part.is_whole();
     assert_eq!(part.head(), whole.head());
     assert_eq!(part.state(), whole.state());
@@ -92,7 +93,8 @@ impl Dice {
 
 /// One arbitrary step, as another process would take it.
 fn step(store: &Arc<dyn Store>, id: ConversationId, dice: &mut Dice) {
-    let open = || Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", Hold::Now).unwrap();
+    let open =
+        || Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", LockTiming::Now).unwrap();
     let any_message = |dice: &mut Dice| -> Option<EntryId> {
         let entries = store.entries(id).unwrap();
         let messages: Vec<_> =
@@ -204,7 +206,7 @@ fn compacted(folder: &Path, kind: &str) -> (Arc<dyn Store>, ConversationId) {
     (store, id)
 }
 
-fn opened(store: &Arc<dyn Store>, id: ConversationId, hold: Hold) -> Conversation {
+fn opened(store: &Arc<dyn Store>, id: ConversationId, hold: LockTiming) -> Conversation {
     let part = Conversation::open_for_turns(Arc::clone(store), clock(), id, "test", hold).unwrap();
     assert!(!part.is_whole());
     part
@@ -217,8 +219,8 @@ fn a_second_compaction_brings_nothing_back() {
         let folder = tempfile::tempdir().unwrap();
         let (store, id) = compacted(folder.path(), kind);
         for round in 0..4 {
-            let before = opened(&store, id, Hold::Never).messages().len();
-            let mut worker = worker(opened(&store, id, Hold::Now), Arc::new(provider()), 1_000_000);
+            let before = opened(&store, id, LockTiming::Never).messages().len();
+            let mut worker = worker(opened(&store, id, LockTiming::Now), Arc::new(provider()), 1_000_000);
             if round % 2 == 1 {
                 say(&mut worker, "Short.");
             }
@@ -235,7 +237,7 @@ fn a_second_compaction_brings_nothing_back() {
 fn what_was_appended_since_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let (store, id) = compacted(folder.path(), "sqlite");
-    let mut conversation = opened(&store, id, Hold::Now);
+    let mut conversation = opened(&store, id, LockTiming::Now);
     conversation.say(Message::user("By the way: zebra."));
     let provider = Arc::new(provider());
     let mut worker = worker(conversation, Arc::clone(&provider), 1_000_000);
@@ -249,9 +251,9 @@ fn a_part_in_memory_is_stored_later() {
     for kind in ["jsonl", "sqlite"] {
         let folder = tempfile::tempdir().unwrap();
         let (store, id) = compacted(folder.path(), kind);
-        let mut reader = opened(&store, id, Hold::Never);
+        let mut reader = opened(&store, id, LockTiming::Never);
         assert!(!reader.say(Message::user("From memory.")).saved.is_durable());
-        opened(&store, id, Hold::Now).say(Message::user("From another process."));
+        opened(&store, id, LockTiming::Now).say(Message::user("From another process."));
         assert!(reader.attach(Arc::clone(&store), "test").is_durable(), "{kind}");
         drop(reader);
         let texts: Vec<String> = store
@@ -360,7 +362,7 @@ fn the_first_turn_after_an_import_goes_on_as_the_whole_does() {
                     (said, is_whole)
                 };
                 let (whole, _) = next(Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap());
-                let (part, is_whole) = next(opened(&store, id, Hold::Never));
+                let (part, is_whole) = next(opened(&store, id, LockTiming::Never));
                 assert_eq!(part, whole, "{kind}, seed {seed}, a window of {window}");
                 pruned_unread += usize::from(!is_whole && !whole.2.is_empty());
                 if whole.2.is_empty() {
@@ -388,8 +390,12 @@ fn results_that_were_pruned_unread_stay_pruned() {
             TurnSettings { window, ..TurnSettings::default() }
         };
         for round in 0..4 {
-            let mut worker =
-                Worker::new(opened(&store, id, Hold::Now), Arc::new(provider()), echo().1, settings(1_500));
+            let mut worker = Worker::new(
+                opened(&store, id, LockTiming::Now),
+                Arc::new(provider()),
+                echo().1,
+                settings(1_500),
+            );
             say(&mut worker, &format!("A number: {round}"));
             drop(worker);
             store.settle().unwrap();
@@ -409,14 +415,14 @@ fn what_needs_unread_results_reads_them() {
     let id = imported(&store, 40, 1);
     let whole = Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap();
     let shown = worker(whole, Arc::new(provider()), 1_000_000).shown().to_vec();
-    let part = || worker(opened(&store, id, Hold::Never), Arc::new(provider()), 1_000_000);
+    let part = || worker(opened(&store, id, LockTiming::Never), Arc::new(provider()), 1_000_000);
     assert_eq!(part().shown(), shown);
     let mut known = part();
     let counter = rejoin_view::TokenCounter::for_model("some-model").estimating();
     let tokens: u64 = shown.iter().map(|message| counter.message(message)).sum();
     assert_eq!(known.shown_tokens(), tokens);
     let policy = PrunePolicy { keep_last: Some(3), batch: Some(1), ..PrunePolicy::default() };
-    let mut conversation = opened(&store, id, Hold::Never);
+    let mut conversation = opened(&store, id, LockTiming::Never);
     let report = conversation.prune_tool_calls("some-model", Some(&policy));
     let mut whole = Conversation::open_read_only(Arc::clone(&store), clock(), id).unwrap();
     assert_eq!(report, whole.prune_tool_calls("some-model", Some(&policy)));
@@ -450,7 +456,7 @@ fn a_damaged_checkpoint_is_not_used() {
     for nonsense in cases {
         store.keep_checkpoint(id, &nonsense);
         let whole =
-            Conversation::open_for_turns(Arc::clone(&store), clock(), id, "test", Hold::Never).unwrap();
+            Conversation::open_for_turns(Arc::clone(&store), clock(), id, "test", LockTiming::Never).unwrap();
         assert!(whole.is_whole(), "{nonsense:?}");
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::{Arc, atomic::Ordering};
 
-use rejoin_engine::{Conversation, EngineError, Hold, Mode, New, Saved, digest, read};
+use rejoin_engine::{Conversation, EngineError, LockTiming, Mode, New, Saved, digest, read};
 use rejoin_formats::{ConvertError, Dialect};
 use rejoin_record::{
     Chain, Content, ConversationId, Kind, Message, ToolCall,
@@ -280,7 +280,8 @@ fn two_take_turns_in_one_conversation() {
     let id = one.id();
     one.say(Message::user("one"));
     assert!(Conversation::open_with_clock(Arc::clone(&store), clock(), id, "two").is_err(), "it is locked");
-    let mut two = Conversation::open_for_turns(Arc::clone(&store), clock(), id, "two", Hold::Later).unwrap();
+    let mut two =
+        Conversation::open_for_turns(Arc::clone(&store), clock(), id, "two", LockTiming::Later).unwrap();
     assert!(matches!(two.reclaim(), Err(EngineError::Store(StoreError::Locked(_)))));
     one.release();
     for round in 0..3 {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Clock, Conversation, Hold, Mode, New, Pinning, Window,
+    Agent, Clock, Conversation, LockTiming, Mode, New, Pinning, Window,
     calls::calls,
     digest,
     provider::scripted::{ScriptedProvider, Step},
@@ -310,7 +310,7 @@ fn a_pin_shows_all_of_a_message() {
     assert_eq!(seen(&conversation), [0]);
     let id = conversation.id();
     drop(conversation);
-    let mut again = Conversation::open_for_turns(store, clock, id, "test", Hold::Now).unwrap();
+    let mut again = Conversation::open_for_turns(store, clock, id, "test", LockTiming::Now).unwrap();
     assert_eq!(seen(&again), [0]);
     assert_eq!(again.unpin(call), Pinning::Changed);
     assert!(seen(&again).is_empty());
@@ -383,7 +383,7 @@ fn a_pin_holds_on_every_branch_that_has_the_message() {
         let under = Some((before.id(), before.hash()));
         let entry = Chain::at(Some(tail)).append_under(under, Kind::Branch, &branch, stamp);
         store.append(id, Some(tail), &[entry]).unwrap();
-        Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", Hold::Now).unwrap()
+        Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", LockTiming::Now).unwrap()
     };
     let mut back = rewind(conversation);
     let shown = texts(&back);
@@ -391,8 +391,9 @@ fn a_pin_holds_on_every_branch_that_has_the_message() {
     assert_eq!(seen(&back), [0], "the result of the pinned call");
     let writer = rejoin_engine::Writer { store: &*store, clock: &*clock, command: "test" };
     let fork = writer.fork(id, Some(before.id())).unwrap();
-    let open =
-        |id| Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", Hold::Never).unwrap();
+    let open = |id| {
+        Conversation::open_for_turns(store.clone(), clock.clone(), id, "test", LockTiming::Never).unwrap()
+    };
     assert_eq!(texts(&open(fork)), shown);
     // The same by entries that are read one at a time.
     let walk = Walk::entry_by_entry(&Tree::new(back.entries()));

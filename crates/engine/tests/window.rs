@@ -12,7 +12,7 @@ use std::{
 };
 
 use rejoin_engine::{
-    Agent, Conversation, Hold, New, PruneReport, Window, digest,
+    Agent, Conversation, LockTiming, New, PruneReport, Window, digest,
     provider::{
         BoxFuture, Provider, ProviderError, ProviderFault, Request,
         scripted::{ScriptedAnswer, ScriptedProvider, Step},
@@ -452,7 +452,8 @@ fn results_larger_than_the_window_are_shortened() {
             };
             assert_eq!(turn(&mut worker, "look").unwrap(), "OK.", "{case}");
             drop(worker);
-            let again = Conversation::open_for_turns(store, support::clock(), id, "test", Hold::Now).unwrap();
+            let again =
+                Conversation::open_for_turns(store, support::clock(), id, "test", LockTiming::Now).unwrap();
             let mut worker = Worker::new(again, provider, tools(), settings);
             assert_eq!(turn(&mut worker, "and now?").unwrap(), "OK.", "{case}");
             let course = course.lock().unwrap();

@@ -14,7 +14,7 @@ use rejoin_record::{ConversationId, limits};
 use crate::{
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
-    scoped::{Allowed, Allows},
+    scoped::{Allowed, AllowsConversation},
 };
 
 /// The folder that holds the drafts of a store, one file per conversation.
@@ -30,7 +30,7 @@ impl Drafts {
     }
 
     /// The same folder, limited to the conversations that `allows` accepts.
-    pub(crate) fn limited(self, allows: Allows) -> Self {
+    pub(crate) fn limited(self, allows: AllowsConversation) -> Self {
         Self { allows: self.allows.and(allows), ..self }
     }
 

@@ -33,14 +33,14 @@ use crate::{
 const REMEMBERED: usize = 4096;
 
 /// Decides whether a handle may use the files of a conversation next to the store.
-pub(crate) type Allows = Arc<dyn Fn(ConversationId) -> bool + Send + Sync>;
+pub(crate) type AllowsConversation = Arc<dyn Fn(ConversationId) -> bool + Send + Sync>;
 
 /// The conversations whose files a handle may use. Every added function must allow it.
 #[derive(Clone, Default)]
-pub(crate) struct Allowed(Vec<Allows>);
+pub(crate) struct Allowed(Vec<AllowsConversation>);
 
 impl Allowed {
-    pub(crate) fn and(mut self, allows: Allows) -> Self {
+    pub(crate) fn and(mut self, allows: AllowsConversation) -> Self {
         self.0.push(allows);
         self
     }

@@ -20,7 +20,7 @@ use crate::{
     error::{StoreError, StoreResult},
     files::{self, PrivateFolder},
     location::Location,
-    scoped::{Allowed, Allows},
+    scoped::{Allowed, AllowsConversation},
 };
 
 /// The name of the folder, next to the other data that a server does not keep.
@@ -118,7 +118,7 @@ impl Spool {
     }
 
     /// The same folder, limited to the conversations that `allows` accepts.
-    pub(crate) fn limited(self, allows: Allows) -> Self {
+    pub(crate) fn limited(self, allows: AllowsConversation) -> Self {
         Self { allows: self.allows.and(allows), ..self }
     }
 

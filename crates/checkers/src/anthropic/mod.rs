@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     media::Flaw,
     prelude::*,
-    turns::{self, Misfit, Turn},
+    turns::{self, MisplacedResult, Turn},
 };
 
 /// "32 MB" read as the smaller of its two meanings.
@@ -125,15 +125,15 @@ impl<'a> Check<'a, Anthropic> {
         let mut late = Vec::new();
         for (path, id, misfit) in turns::misfits(i, turns) {
             match misfit {
-                Misfit::Late => late.push((path, id)),
-                Misfit::Unexpected => {
+                MisplacedResult::Late => late.push((path, id)),
+                MisplacedResult::Unexpected => {
                     let reason = format!(
                         "unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block \
                          must have a corresponding `tool_use` block in the previous message."
                     );
                     self.refuse_at("ANT-02", path, &reason);
                 }
-                Misfit::Repeated => {
+                MisplacedResult::Repeated => {
                     let reason =
                         "each tool_use must have a single result. Found multiple `tool_result` blocks";
                     self.refuse_at("ANT-04", path, &format!("{reason} with id: {id}"));

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::{
     prelude::*,
-    turns::{self, Misfit, Turn},
+    turns::{self, MisplacedResult, Turn},
 };
 
 const MAX_WORD: usize = 64;
@@ -84,7 +84,7 @@ impl<'a> Check<'a, Bedrock> {
     fn results_answer_the_previous(&mut self, i: usize, turns: &[Turn]) {
         let mut late = Vec::new();
         for (path, id, misfit) in turns::misfits(i, turns) {
-            if matches!(misfit, Misfit::Late) {
+            if matches!(misfit, MisplacedResult::Late) {
                 late.push((path, id));
                 continue;
             }

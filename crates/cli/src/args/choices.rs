@@ -15,14 +15,14 @@ use rejoin::{
     moment,
     places::AGENTS,
     sessions::FORMATS,
-    stats::By,
+    stats::Grouping,
     store::{OWN_AGENT, SessionState},
 };
 
 /// The ways to break statistics down.
-pub fn ways() -> impl TypedValueParser<Value = By> {
-    PossibleValuesParser::new(By::ALL.iter().map(|way| way.name())).map(|name| {
-        let way = By::ALL.iter().find(|way| way.name() == name);
+pub fn ways() -> impl TypedValueParser<Value = Grouping> {
+    PossibleValuesParser::new(Grouping::ALL.iter().map(|way| way.name())).map(|name| {
+        let way = Grouping::ALL.iter().find(|way| way.name() == name);
         *way.expect("BUG: the choices are the names of the ways")
     })
 }

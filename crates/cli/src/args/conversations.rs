@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use rejoin::{Dialect, Timestamp, destination::Destination, stats::By};
+use rejoin::{Dialect, Timestamp, destination::Destination, stats::Grouping};
 
 use super::choices::{agents, destinations, dialects, states, time, ways, whole_number};
 use crate::completing;
@@ -84,7 +84,7 @@ pub struct StatsArguments {
     /// Break the numbers down (default: by model and by tool; with --json, in
     /// every way)
     #[arg(long, value_name = "WAY", value_parser = ways())]
-    pub by: Option<By>,
+    pub by: Option<Grouping>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

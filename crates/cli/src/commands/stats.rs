@@ -9,7 +9,7 @@ use rejoin::{
     ConversationId,
     engine::{self, Mode},
     providers::catalogue::{Dollars, PRICES_NOTED},
-    stats::{By, Calls, Stats, Tally, TokenSpending},
+    stats::{Calls, Grouping, Stats, Tally, TokenSpending},
     store::{Filter, Store},
 };
 
@@ -43,7 +43,7 @@ pub fn run(arguments: &StatsArguments, flags: &Flags) -> Result<u8, Failure> {
     }
     let stats = tally.finish();
     if arguments.json {
-        let ways = arguments.by.as_ref().map_or(By::ALL, std::slice::from_ref);
+        let ways = arguments.by.as_ref().map_or(Grouping::ALL, std::slice::from_ref);
         output::json_data(&stats.to_json(ways))?;
     } else {
         cli.show(&for_people(&stats, arguments.by))?;
@@ -67,7 +67,7 @@ fn conversations(store: &dyn Store, id: Option<ConversationId>) -> Result<Vec<Co
     Ok(ids)
 }
 
-fn for_people(stats: &Stats, by: Option<By>) -> String {
+fn for_people(stats: &Stats, by: Option<Grouping>) -> String {
     if stats.conversations == 0 {
         return String::from("Nothing to count: no conversation has an entry in this time.\n");
     }
@@ -88,7 +88,7 @@ fn for_people(stats: &Stats, by: Option<By>) -> String {
     line("Repairs", plural(stats.repairs, "problem"));
     line("Pruned", plural(stats.pruned, "result"));
     line("Compactions", count(stats.compactions));
-    for way in by.as_ref().map_or(&[By::Model, By::Tool][..], std::slice::from_ref) {
+    for way in by.as_ref().map_or(&[Grouping::Model, Grouping::Tool][..], std::slice::from_ref) {
         let rows = rows(stats, *way);
         if !rows.is_empty() {
             text.push_str(&format!("\n{}\n", paint(&format!("By {}", way.name()), output::STRONG)));
@@ -103,21 +103,21 @@ fn for_people(stats: &Stats, by: Option<By>) -> String {
 /// A name, the amount that its bar shows, and the amounts in words.
 type Row = (String, u64, String);
 
-fn rows(stats: &Stats, way: By) -> Vec<Row> {
+fn rows(stats: &Stats, way: Grouping) -> Vec<Row> {
     let spent = |name: String, spent: &TokenSpending| {
         let words = format!("{}, {}, {}", plural(spent.requests, "request"), tokens(spent), cost(spent));
         (name, spent.tokens(), words)
     };
     let mut rows: Vec<Row> = match way {
-        By::Model => {
+        Grouping::Model => {
             stats.models.iter().map(|(name, part)| spent(harmless(&name.to_string()), part)).collect()
         }
-        By::Tool => {
+        Grouping::Tool => {
             stats.tools.iter().map(|(name, part)| (harmless(name), part.count, calls(part))).collect()
         }
         // Days stay in order.
-        By::Day => return stats.days.iter().map(|(day, part)| spent(day.clone(), part)).collect(),
-        By::Rule => {
+        Grouping::Day => return stats.days.iter().map(|(day, part)| spent(day.clone(), part)).collect(),
+        Grouping::Rule => {
             stats.rules.iter().map(|(rule, found)| ((*rule).to_owned(), *found, count(*found))).collect()
         }
     };

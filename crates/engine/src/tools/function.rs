@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     fn run(tool: &FunctionTool, arguments: &str) -> ToolOutput {
-        let (live, stop) = (super::super::Live::default(), crate::turn::Stop::new());
+        let (live, stop) = (super::super::LiveOutput::default(), crate::turn::Stop::new());
         let call = RunningCall::with(arguments, &live, &stop);
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(tool.run(call))
     }

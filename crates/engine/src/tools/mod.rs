@@ -38,7 +38,7 @@ pub use find::Find;
 pub use function::{FunctionTool, ToolArguments};
 pub use grep::Grep;
 pub use list::ListDir;
-pub use plan::{ChangeSubject, Live, Plan, PlannedChange, PlannedFile, Reach, RunningCall};
+pub use plan::{ChangeSubject, LiveOutput, Plan, PlannedChange, PlannedFile, Reach, RunningCall};
 pub use read::ReadFile;
 pub use recall::Recall;
 use rejoin_formats::context::ToolDeclaration;

@@ -117,7 +117,7 @@ pub struct RunningCall<'a> {
     /// The planned and recorded change, if the call changes a file.
     pub file: Option<&'a FileChange>,
     /// Shows output while the call runs.
-    pub live: &'a Live,
+    pub live: &'a LiveOutput,
     /// Set when the turn is stopped. A call that watches it can return its result so far; other calls are dropped.
     pub stop: &'a Stop,
     /// For a call that [delegates](Plan::Delegates): starts the other conversation.
@@ -126,7 +126,7 @@ pub struct RunningCall<'a> {
 
 impl<'a> RunningCall<'a> {
     /// A call outside a turn, with nothing but its arguments.
-    pub fn with(arguments: &'a str, live: &'a Live, stop: &'a Stop) -> Self {
+    pub fn with(arguments: &'a str, live: &'a LiveOutput, stop: &'a Stop) -> Self {
         Self { arguments, file: None, live, stop, delegation: None }
     }
 }
@@ -142,13 +142,13 @@ const WAITING: usize = 1024 * 1024;
 
 /// Shows the output of a call while it runs. The result, which is recorded, is separate.
 #[derive(Debug, Clone, Default)]
-pub struct Live {
+pub struct LiveOutput {
     call: String,
     waiting: Arc<AtomicUsize>,
     events: Option<mpsc::UnboundedSender<Event>>,
 }
 
-impl Live {
+impl LiveOutput {
     pub(crate) fn new(call: impl Into<String>, events: mpsc::UnboundedSender<Event>) -> Self {
         Self { call: call.into(), waiting: Arc::default(), events: Some(events) }
     }

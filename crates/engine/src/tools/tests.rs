@@ -14,7 +14,7 @@ fn every_tool(folder: &std::path::Path) -> Tools {
 
 /// Plans a call and runs it as if it were approved.
 pub(in crate::tools) async fn called(tool: &dyn Tool, arguments: &str) -> ToolOutput {
-    let (live, stop) = (Live::default(), crate::turn::Stop::new());
+    let (live, stop) = (LiveOutput::default(), crate::turn::Stop::new());
     match tool.plan(arguments).await {
         Ok(Plan::Changes(planned)) => {
             let call = RunningCall {

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::{Delegation, Event, Stop, TurnInProgress, Worker, approving::Permission};
 use crate::{
     provider::BoxFuture,
-    tools::{Live, Plan, PlannedChange, RunningCall, Tool, ToolOutput},
+    tools::{LiveOutput, Plan, PlannedChange, RunningCall, Tool, ToolOutput},
 };
 
 /// A call, by the entry of its message and its block.
@@ -145,7 +145,7 @@ impl Worker {
             running.tell(started(call, call.arguments.text()));
             let Some(tool) = self.tools.get(&call.name).map(Arc::clone) else { continue };
             let (call_text, stop) = (arguments(call.arguments.text()), stop.clone());
-            let live = Live::new(call.id.to_string(), events.clone());
+            let live = LiveOutput::new(call.id.to_string(), events.clone());
             let work = async move {
                 let call = RunningCall::with(&call_text, &live, &stop);
                 match tokio::time::timeout(time, tool.run(call)).await {
@@ -242,7 +242,7 @@ impl Worker {
     ) -> ToolOutput {
         let stop = running.stop.clone();
         let (events, mut shown) = mpsc::unbounded_channel();
-        let live = Live::new(call.id.to_string(), events);
+        let live = LiveOutput::new(call.id.to_string(), events);
         let file = permission
             .planned
             .as_ref()

@@ -18,7 +18,7 @@ use crate::{
     clock::{Clock, conversation_id},
     conversation::Conversation,
     provider::{BoxFuture, Provider},
-    tools::{Live, ToolOutput, Tools, delegate},
+    tools::{LiveOutput, ToolOutput, Tools, delegate},
     writer::New,
 };
 
@@ -83,7 +83,7 @@ impl Delegation {
         &'a self,
         task: &'a str,
         tools: Option<&'a [String]>,
-        live: &'a Live,
+        live: &'a LiveOutput,
         stop: &'a Stop,
     ) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {

@@ -19,7 +19,7 @@ use rejoin_record::{
     content::{Compacted, TokenUsage, TurnState},
 };
 use rejoin_view::{Finding, OnBroken, repair};
-pub use shape::By;
+pub use shape::Grouping;
 
 /// The name for a model or provider that the record does not name.
 const UNKNOWN: &str = "unknown";

@@ -7,7 +7,7 @@ use crate::shape::{dollars, tokens};
 
 /// How the numbers are broken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Grouping {
     /// Provider and model.
     Model,
     /// Tool.
@@ -18,7 +18,7 @@ pub enum By {
     Rule,
 }
 
-impl By {
+impl Grouping {
     /// Every way.
     pub const ALL: &[Self] = &[Self::Model, Self::Tool, Self::Day, Self::Rule];
 
@@ -37,7 +37,7 @@ impl By {
 impl Stats {
     /// The statistics as a JSON object: the totals, and a breakdown for each requested way.
     #[must_use]
-    pub fn to_json(&self, ways: &[By]) -> String {
+    pub fn to_json(&self, ways: &[Grouping]) -> String {
         let totals = Object::new()
             .number("conversations", self.conversations)
             .number("turns", self.turns)
@@ -50,19 +50,19 @@ impl Stats {
         ways.iter().fold(totals, |object, way| self.broken_down(object, *way)).finish()
     }
 
-    fn broken_down(&self, object: Object, way: By) -> Object {
+    fn broken_down(&self, object: Object, way: Grouping) -> Object {
         let list = match way {
-            By::Model => json::list(self.models.iter().map(|(name, part)| {
+            Grouping::Model => json::list(self.models.iter().map(|(name, part)| {
                 let named = Object::new().text("provider", &name.provider).text("model", &name.model);
                 spent(named.number("requests", part.requests), part).finish()
             })),
-            By::Tool => json::list(
+            Grouping::Tool => json::list(
                 self.tools.iter().map(|(name, part)| calls(Object::new().text("tool", name), part).finish()),
             ),
-            By::Day => json::list(self.days.iter().map(|(day, part)| {
+            Grouping::Day => json::list(self.days.iter().map(|(day, part)| {
                 spent(Object::new().text("day", day).number("requests", part.requests), part).finish()
             })),
-            By::Rule => json::list(
+            Grouping::Rule => json::list(
                 self.rules
                     .iter()
                     .map(|(rule, count)| Object::new().text("rule", rule).number("count", *count).finish()),

@@ -24,7 +24,7 @@ pub(super) struct Packer {
 }
 
 /// A body in its stored form.
-pub(super) enum Packed {
+pub(super) enum PackedBody {
     /// Uncompressed.
     Text(String),
     /// Its length in four bytes, little-endian, and an LZ4 block.
@@ -45,7 +45,7 @@ impl Packer {
         body: &str,
         connection: &Connection,
         used: &mut Vec<i64>,
-    ) -> rusqlite::Result<Packed> {
+    ) -> rusqlite::Result<PackedBody> {
         let mut text = String::new();
         let mut at = 0;
         if body.len() >= LARGE {
@@ -61,11 +61,11 @@ impl Packer {
         }
         text.push_str(&body[at..]);
         if text.len() < COMPRESSED_FROM {
-            return Ok(Packed::Text(text));
+            return Ok(PackedBody::Text(text));
         }
         // LZ4 is fast, and every entry is packed with it. Blobs are fewer, so they get a stronger compression.
         let block = lz4_flex::block::compress_prepend_size(text.as_bytes());
-        Ok(if block.len() < text.len() { Packed::Block(block) } else { Packed::Text(text) })
+        Ok(if block.len() < text.len() { PackedBody::Block(block) } else { PackedBody::Text(text) })
     }
 
     /// The key of a blob with these bytes.

@@ -12,7 +12,7 @@ use rusqlite::{
     types::{Value, ValueRef},
 };
 
-use super::body::{Packed, Packer, Unpacker, Unreadable};
+use super::body::{PackedBody, Packer, Unpacker, Unreadable};
 use crate::{
     row::{UnverifiedRow, damaged},
     sql,
@@ -84,8 +84,8 @@ pub(super) fn insert(
     let packed = entry.content().map(|content| packer.pack(content.body.as_str(), connection, &mut used));
     let body = match packed.transpose()? {
         None => Value::Null,
-        Some(Packed::Text(text)) => Value::Text(text),
-        Some(Packed::Block(block)) => Value::Blob(block),
+        Some(PackedBody::Text(text)) => Value::Text(text),
+        Some(PackedBody::Block(block)) => Value::Blob(block),
     };
     let before = envelope
         .parent

@@ -21,7 +21,7 @@ use rejoin::{
     Conversation, ConversationId, OnBroken, Workspace,
     active::Pointer,
     engine::{
-        Hold, New, ProviderChoice, SystemClock,
+        LockTiming, New, ProviderChoice, SystemClock,
         provider::Endpoint,
         turn::{Ending, Event, Limits, Stop, ToolLimits, TurnInput, TurnSettings, Worker},
     },
@@ -50,7 +50,7 @@ use crate::{
 };
 pub use draw::{Drawing, PrintedWords};
 pub use message::{GivenMessage, has_terminal, message_to_send};
-use slash::table::{self, Completes};
+use slash::table::{self, CompletionSource};
 use terminal::Terminal;
 #[cfg(feature = "mcp")]
 pub use tools::policy as tool_policy;
@@ -191,9 +191,9 @@ impl OpenConversation {
     ) -> Result<Self, Failure> {
         let (kept, clock) = (Arc::clone(store), Arc::new(SystemClock));
         let hold = match purpose {
-            _ if store.read_only().is_some() => Hold::Never,
-            OpenPurpose::Say | OpenPurpose::Look => Hold::Now,
-            OpenPurpose::Prompt => Hold::Later,
+            _ if store.read_only().is_some() => LockTiming::Never,
+            OpenPurpose::Say | OpenPurpose::Look => LockTiming::Now,
+            OpenPurpose::Prompt => LockTiming::Later,
         };
         let opened = Conversation::open_for_turns(kept, clock, id, command, hold);
         let conversation = opened.map_err(|error| context::loading(&**store, error))?;
@@ -605,12 +605,12 @@ fn editing(cli: &CliContext, endpoint: &Endpoint) -> editor::Setup {
             .collect(),
         folder: cli.folder.clone(),
         arguments: Box::new(move |command, typed| {
-            match table::named(&command[1..]).map_or(Completes::Nothing, |command| command.completes) {
-                Completes::Conversation => completing::conversations_in(&own, typed),
-                Completes::Model => plain(models(typed)),
-                Completes::Provider => plain(beginning(&mut completing::provider_names(), typed)),
-                Completes::OneOf(words) => plain(beginning(&mut words.iter().copied(), typed)),
-                Completes::Nothing | Completes::Message | Completes::Path => Vec::new(),
+            match table::named(&command[1..]).map_or(CompletionSource::Nothing, |command| command.completes) {
+                CompletionSource::Conversation => completing::conversations_in(&own, typed),
+                CompletionSource::Model => plain(models(typed)),
+                CompletionSource::Provider => plain(beginning(&mut completing::provider_names(), typed)),
+                CompletionSource::OneOf(words) => plain(beginning(&mut words.iter().copied(), typed)),
+                CompletionSource::Nothing | CompletionSource::Message | CompletionSource::Path => Vec::new(),
             }
         }),
     };

@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{
     MadeFolders, Opened, PathRefused, Temporary, is_git, is_temporary, joined, temporary_name,
-    unix::{Traced, open_regular},
+    unix::{ResolvedPath, open_regular},
 };
 
 /// How old an abandoned temporary file must be before it is removed. A file is created a moment before it is locked.
@@ -59,8 +59,8 @@ impl Drop for MadeFolders {
 }
 
 impl Spot {
-    pub(super) fn of(traced: Traced, root: BorrowedFd<'_>) -> Result<Self, PathRefused> {
-        let Traced { mut way, mut rest, .. } = traced;
+    pub(super) fn of(traced: ResolvedPath, root: BorrowedFd<'_>) -> Result<Self, PathRefused> {
+        let ResolvedPath { mut way, mut rest, .. } = traced;
         let name = rest.pop().ok_or(PathRefused::NotAFile)?;
         let path = joined(way.iter().map(|(name, _)| name).chain(&rest).chain([&name]))?;
         let folders = [root].into_iter().chain(way.iter().map(|(_, folder)| folder.as_fd()));

@@ -195,7 +195,7 @@ pub(super) fn open_regular(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Opene
 }
 
 /// The result of following a path, with its links resolved.
-pub(super) struct Traced {
+pub(super) struct ResolvedPath {
     /// The folders on the way, each with its name, starting below the root.
     pub(super) way: Vec<(OsString, OwnedFd)>,
     /// Empty if the path is the last folder of the way. Otherwise a name in that folder, which is not a link, preceded by the
@@ -206,7 +206,7 @@ pub(super) struct Traced {
 }
 
 /// Follows a path one name at a time up to its last name, which is not opened.
-fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
+fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<ResolvedPath, PathRefused> {
     let mut way: Vec<(OsString, OwnedFd)> = Vec::new();
     let mut ahead = names(path)?;
     let mut links = 0;
@@ -226,7 +226,7 @@ fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
             }
             // It is not a link.
             Err(Errno::INVAL) if ahead.is_empty() => {
-                return Ok(Traced { way, rest: vec![name], is_missing: false });
+                return Ok(ResolvedPath { way, rest: vec![name], is_missing: false });
             }
             Err(Errno::INVAL) => {
                 let flags = ENTER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -236,12 +236,12 @@ fn trace(root: BorrowedFd<'_>, path: &Path) -> Result<Traced, PathRefused> {
             // `missing/..` and `missing/` do not name a file to create.
             Err(Errno::NOENT) if !ahead.iter().any(|name| name == ".." || name == ".") => {
                 let rest = std::iter::once(name).chain(ahead).collect();
-                return Ok(Traced { way, rest, is_missing: true });
+                return Ok(ResolvedPath { way, rest, is_missing: true });
             }
             Err(why) => return Err(io::Error::from(why).into()),
         }
     }
-    Ok(Traced { way, rest: Vec::new(), is_missing: false })
+    Ok(ResolvedPath { way, rest: Vec::new(), is_missing: false })
 }
 
 /// Opens a path one name at a time.

@@ -264,7 +264,7 @@ fn looking_is_done_elsewhere() {
     // The only thread for such work is busy.
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
-        let (live, stop) = (crate::tools::Live::default(), crate::turn::Stop::new());
+        let (live, stop) = (crate::tools::LiveOutput::default(), crate::turn::Stop::new());
         let call = |arguments| RunningCall::with(arguments, &live, &stop);
         for (mut doing, expected) in [(read.run(call(r#"{"path":"a"}"#)), "x"), (list.run(call("{}")), "a")] {
             let (free, busy) = std::sync::mpsc::channel::<()>();

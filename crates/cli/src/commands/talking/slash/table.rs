@@ -12,7 +12,7 @@ pub struct SlashCommand {
     /// Its effect, in one line.
     pub about: &'static str,
     /// The values that its first argument completes to.
-    pub completes: Completes,
+    pub completes: CompletionSource,
     pub(super) runs: Execution,
     pub(super) keeps: RecordedResult,
 }
@@ -26,7 +26,7 @@ impl SlashCommand {
 
 /// The values that the argument of a command completes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completes {
+pub enum CompletionSource {
     Nothing,
     Model,
     Provider,
@@ -37,7 +37,7 @@ pub enum Completes {
     OneOf(&'static [&'static str]),
 }
 
-impl Completes {
+impl CompletionSource {
     /// Where the possible arguments are listed, in words for /help.
     pub(super) fn in_words(self) -> String {
         match self {
@@ -118,14 +118,14 @@ pub(super) enum RecordedResult {
 const fn command(
     (name, arguments): (&'static str, &'static str),
     about: &'static str,
-    completes: Completes,
+    completes: CompletionSource,
     runs: Execution,
     keeps: RecordedResult,
 ) -> SlashCommand {
     SlashCommand { name, arguments, about, completes, runs, keeps }
 }
 
-use Completes::{Conversation, Message, Model, Nothing, OneOf, Path, Provider};
+use CompletionSource::{Conversation, Message, Model, Nothing, OneOf, Path, Provider};
 use Execution::{Prompt, Rejoin};
 
 /// Every command, in the order of help.
