@@ -740,6 +740,38 @@ fn ids_of_calls_are_unique_in_a_session_for_gemini_cli() {
     assert_eq!(results, ["tool: c1=bravo", "tool: ls-5-0=charlie"], "{}", body(&written));
 }
 
+/// A line of the log holds no line breaks, and a response on one line would be another text.
+#[test]
+fn a_response_with_line_breaks_is_the_same_text_in_gemini_cli() {
+    let writing = Writing { model: None, now: Timestamp::UNIX_EPOCH, directory: "/w" };
+    let target = sessions::named("gemini-cli").unwrap();
+    for (response, expected) in [
+        ("{\r}", "{\r}"),
+        ("{\n \"a\": [1,\r\n2]}", "{\n \"a\": [1,\r\n2]}"),
+        ("{\n\"note\": \"bravo\"}", "{\n\"note\": \"bravo\"}"),
+        ("{\n\"output\": \"bravo\"\n}", "bravo"),
+        (r#"{"a": 1}"#, r#"{"a": 1}"#),
+    ] {
+        let body_of = format!(
+            r#"{{"contents": [{{"role":"user","parts":[{{"text":"alfa"}}]}},
+            {{"role":"model","parts":[{{"functionCall":{{"id":"c1","name":"ls","args":{{}}}}}}]}},
+            {{"role":"user","parts":[{{"functionResponse":{{"id":"c1","name":"ls","response":{response}}}}}]}}]}}"#
+        );
+        let written = sessions::write(&read("gemini", &body_of), target, OnBroken::Keep, &writing).unwrap();
+        assert!(!body(&written).contains('\r'), "{}", body(&written));
+        let again = read("gemini-cli", body(&written));
+        let result = again.messages.last().and_then(|message| message.tool_results().next()).unwrap();
+        let texts: Vec<String> =
+            result.content.iter().filter_map(Block::as_text).map(ToString::to_string).collect();
+        assert_eq!(texts, [expected], "{response}");
+        let reported = written.findings.iter().any(|finding| {
+            finding.rule == Rule::IrregularContent
+                && finding.detail.as_ref().is_some_and(|why| why.contains("line breaks"))
+        });
+        assert_eq!(reported, expected.starts_with('{') && !expected.contains("\"a\": 1}"), "{response}");
+    }
+}
+
 /// opencode sends only the system prompt of the last user message, and its import wants to know whose part an attachment is.
 #[test]
 fn opencode_gets_instructions_as_a_text_and_attachments_of_a_message() {

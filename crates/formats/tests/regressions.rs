@@ -269,6 +269,21 @@ fn instructions_that_are_rewritten_are_reported() {
     }
 }
 
+/// Of fields with one name, the last one counts, and it is `null`.
+#[test]
+fn a_field_whose_last_value_is_null_is_left_out() {
+    let text = r#"{"tools":"","tools":null,"input":""}"#;
+    let out = converted(text, Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+    assert!(!out.body.contains("tools"), "{}", out.body);
+    let text =
+        r#"{"tools":[],"tool_choice":"auto","tool_choice":null,"messages":[{"role":"user","content":"u"}]}"#;
+    assert!(!converted(text, OPENAI, OPENAI).body.contains("tool_choice"));
+    // Not the first one.
+    let text = r#"{"tool_choice":null,"tool_choice":"auto","input":"u"}"#;
+    let out = converted(text, Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+    assert!(out.body.contains(r#""tool_choice":"auto""#), "{}", out.body);
+}
+
 #[test]
 fn instructions_are_not_moved_past_a_message_that_was_left_out() {
     let text = r#"[{"role":"assistant","content":""},{"role":"system","content":"be kind"},{"role":"user","content":"u"}]"#;

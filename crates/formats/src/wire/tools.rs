@@ -137,8 +137,9 @@ pub fn put_choice(
 pub fn leave_out_nulls(state: &mut EncoderState, around: &mut Surroundings, names: &[&'static str]) {
     let target = Arc::clone(&state.target);
     for name in names {
-        let mut own = target.context.fields.iter().filter(|field| &*field.name == *name).peekable();
-        if state.same && own.peek().is_some() && own.all(|field| is_null(&field.value)) {
+        // Of fields with one name, the last one counts.
+        let own = target.context.fields.iter().rfind(|field| &*field.name == *name);
+        if state.same && own.is_some_and(|field| is_null(&field.value)) {
             state.note_field(Rule::UnknownField, Action::LeftOut, *name).because("it is null");
             if !around.has(name) {
                 around.leave_out(name);

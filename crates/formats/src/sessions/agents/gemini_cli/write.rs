@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashSet};
 use rejoin_record::{
     EntryId,
     hash::short_name,
-    json::{Doc, Object, Value, list},
+    json::{Doc, Object, Value, ValueKind, list},
 };
 use rejoin_view::{Action, Finding, Position, Rule, SoundView};
 
@@ -59,7 +59,20 @@ pub(crate) fn write(session: &Session, view: &SoundView, writing: &Writing<'_>) 
         } else {
             let (answers, said): (Vec<Value<'_>>, Vec<Value<'_>>) =
                 parts.into_iter().partition(|part| part.get("functionResponse").is_some());
-            let strange: Vec<Value<'_>> = answers.into_iter().filter(|part| !log.answer(*part)).collect();
+            let mut strange = Vec::new();
+            for part in answers {
+                match log.answer(part) {
+                    None => strange.push(part),
+                    Some(ResponseForm::Unchanged) => {}
+                    Some(ResponseForm::AsText) => {
+                        let at = source.map_or_else(Position::default, Position::message);
+                        let finding = Finding::new(Rule::IrregularContent, at, Action::Replaced);
+                        let why =
+                            "a line holds no line breaks: a response with some between its values is a text";
+                        found.push(finding.because(why));
+                    }
+                }
+            }
             let rest: Vec<String> =
                 strange.into_iter().chain(said).map(|part| one_line(part.raw()).into_owned()).collect();
             if !rest.is_empty() {
@@ -94,6 +107,15 @@ struct Call {
     args: String,
     result: Option<String>,
     failed: bool,
+}
+
+/// How a response was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ResponseForm {
+    /// As it was, or its texts joined.
+    Unchanged,
+    /// As the text of its JSON.
+    AsText,
 }
 
 struct Log<'s> {
@@ -197,26 +219,26 @@ impl Log<'_> {
         self.open = Some(Open { line, calls: calls.collect(), time });
     }
 
-    /// Puts a result beside its call. Returns false if no call of the open message waits for it.
-    fn answer(&mut self, part: Value<'_>) -> bool {
-        let Some((open, response)) = self.open.as_mut().zip(part.get("functionResponse")) else {
-            return false;
-        };
+    /// Puts a result beside its call. Returns `None` if no call of the open message waits for it.
+    fn answer(&mut self, part: Value<'_>) -> Option<ResponseForm> {
+        let (open, response) = self.open.as_mut().zip(part.get("functionResponse"))?;
         let id = response.given("id").and_then(Value::as_str);
         let waits = |call: &&mut Call| {
             call.result.is_none()
                 && (id.is_none() || call.given.is_none() || call.given.as_deref() == id.as_deref())
         };
-        let Some(call) = open.calls.iter_mut().find(waits) else { return false };
+        let call = open.calls.iter_mut().find(waits)?;
+        let mut form = ResponseForm::Unchanged;
         let mut answer = Object::new().text("id", &call.id).text("name", &call.name);
         for (key, value) in response.fields().filter(|(key, _)| !key.is_str("id") && !key.is_str("name")) {
-            let joined = Some(value).filter(|_| key.is_str("response")).and_then(joined);
-            let json = joined.map_or_else(|| one_line(value.raw()), Cow::Owned);
+            let own = Some(value).filter(|_| key.is_str("response"));
+            let text = || own.and_then(as_text).inspect(|_| form = ResponseForm::AsText);
+            let json = own.and_then(joined).or_else(text).map_or_else(|| one_line(value.raw()), Cow::Owned);
             answer = answer.raw(&key.as_str().unwrap_or_default(), &json);
         }
         call.failed = response.get("response").is_some_and(|response| response.given("error").is_some());
         call.result = Some(list([Object::new().object("functionResponse", answer).finish()]));
-        true
+        Some(form)
     }
 
     /// Writes the open message, if there is one, with the results that arrived.
@@ -248,4 +270,19 @@ fn joined(response: Value<'_>) -> Option<String> {
     let name = ["output", "error"].into_iter().find(|name| key.is_str(name))?;
     let list: Vec<Cow<'_, str>> = texts.items().map(Value::as_str).collect::<Option<_>>()?;
     (list.len() > 1).then(|| Object::new().text(name, list.join("\n\n")).finish())
+}
+
+/// A response that has line breaks between its values, as a text: on one line, it would be another text. `None` for a response
+/// without them, and for one of a single text, which no line break is part of.
+fn as_text(response: Value<'_>) -> Option<String> {
+    let mut fields = response.fields();
+    let is_text = match (fields.next(), fields.next()) {
+        (Some((key, value)), None) => {
+            value.kind() == ValueKind::String
+                && ["output", "error", "result"].iter().any(|name| key.is_str(name))
+        }
+        _ => false,
+    };
+    let raw = response.raw();
+    (!is_text && raw.contains(['\n', '\r'])).then(|| Object::new().text("output", raw).finish())
 }
