@@ -59,6 +59,18 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
         Unread::Format(error @ ReadError::Foreign { .. }) if place.is_file() && from.is_none() => {
             (error.to_string(), Some(describing(place)))
         }
+        Unread::Format(error @ (ReadError::NotJson { .. } | ReadError::Input(InputError::Binary { .. })))
+            if place.is_file() && from.is_none() =>
+        {
+            let json = || source::likeness(place).map(|likeness| format!("{error}; it has {likeness}"));
+            let other = || source::looks_like(place).map(|kind| format!("{error}; it looks like {kind}"));
+            (json().or_else(other).unwrap_or_else(|| error.to_string()), hint(error, from))
+        }
+        Unread::Format(error @ ReadError::NoConversation(_)) if place.is_file() && from.is_none() => {
+            let columns = columns_of(place).map(|columns| format!("{error}; it has {columns}"));
+            let report = columns.is_some().then(|| describing(place));
+            (columns.unwrap_or_else(|| error.to_string()), report.or_else(|| hint(error, from)))
+        }
         Unread::Format(error @ ReadError::DamagedDatabase(_)) => {
             let file = quoted(&name);
             let recover =
@@ -75,6 +87,17 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
         Unread::Packed(_) | Unread::Folder => (unread.to_string(), None),
     };
     Failure::Unreadable { name, why, hint }
+}
+
+/// The columns of a database that hold something. `None` for any other file.
+fn columns_of(place: &Path) -> Option<String> {
+    const NAMED: usize = 8;
+    let shape = source::shape(place, stream::open).ok().filter(|shape| shape.is_database)?;
+    let columns: Vec<&str> =
+        shape.places.keys().map(String::as_str).filter(|place| !place.contains([':', '*'])).collect();
+    let more = if columns.len() > NAMED { ", …" } else { "" };
+    let named = columns[..columns.len().min(NAMED)].join(", ");
+    Some(if named.is_empty() { String::from("no rows") } else { format!("the columns {named}{more}") })
 }
 
 /// What a file in an unknown format looks like, and what can be done.

@@ -79,6 +79,83 @@ fn for_another_dialect_it_asks_about_the_same_bytes() {
     }
 }
 
+/// Requests to some providers are read as another's, or not at all. Their checker judges them all the same.
+#[test]
+fn a_request_in_a_dialect_that_is_not_read_is_judged_by_its_checker() {
+    let home = Home::new("sqlite");
+    let call = json!({"toolUse": {"toolUseId": "t1", "name": "ls", "input": {}}});
+    let result = json!({"toolResult": {"toolUseId": "t1", "content": [{"text": "a list"}]}});
+    let bedrock = |answer: &Value| {
+        json!({"messages": [{"role": "user", "content": [{"text": "Hello."}]}, {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [answer]}],
+            "toolConfig": {"tools": [{"toolSpec": {"name": "ls", "inputSchema": {"json": {"type": "object"}}}}]}})
+    };
+    let (code, report) = check(&home, &bedrock(&result).to_string(), &[]);
+    assert_eq!(
+        (code, &report["format"], &report["for"]),
+        (0, &"bedrock".into(), &"bedrock".into()),
+        "{report}"
+    );
+    assert_eq!((&report["calls"], &report["results"]), (&1.into(), &1.into()));
+    let (code, report) = check(&home, &bedrock(&json!({"text": "Go on."})).to_string(), &[]);
+    assert_eq!((code, rules(&report, "error")), (1, vec![String::from("BED-01")]));
+    let asked =
+        home.run(&["check", &home.file("asked.json", bedrock(&json!({"text": "Go on."})).to_string())]);
+    has(&asked.out, &["bedrock request, told by its toolConfig", "cannot mend it"]);
+
+    // A content without types may be anybody's mistake. A request to Bedrock names no model.
+    let texts = json!([{"role": "user", "content": [{"text": "Hello."}]}]);
+    assert_eq!(check(&home, &json!({"messages": texts}).to_string(), &[]).1["format"], "bedrock");
+    assert_eq!(
+        check(&home, &json!({"model": "m", "messages": texts}).to_string(), &[]).1["format"],
+        "openai-chat"
+    );
+
+    let ollama = |more: Value| {
+        let mut body = json!({"model": "llama3.2", "options": {"num_ctx": 4096}, "messages": [
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": {}}}]},
+            {"role": "tool", "tool_name": "ls", "content": "a list"}]});
+        more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        body.to_string()
+    };
+    let (code, report) = check(&home, &ollama(json!({})), &[]);
+    assert_eq!((code, &report["format"], &report["calls"]), (0, &"ollama".into(), &1.into()), "{report}");
+    // A field of another API: it may be meant for another server.
+    assert_eq!(check(&home, &ollama(json!({"max_tokens": 9})), &[]).1["format"], "openai-chat");
+    assert_eq!(check(&home, &ollama(json!({})), &["--from", "openai-chat"]).1["format"], "openai-chat");
+}
+
+/// Requests to Mistral and to OpenAI have one shape. What only Mistral has tells it; else the answer names the assumption where it matters.
+#[test]
+fn a_request_that_may_be_mistrals_says_so_where_the_answers_differ() {
+    let home = Home::new("sqlite");
+    let body = |id: &str, more: Value| {
+        let mut body = json!({"model": "mistral-large-latest", "messages": [{"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "", "tool_calls": [{"id": id, "type": "function",
+                "function": {"name": "ls", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": id, "name": "ls", "content": "a list"}]});
+        more.as_object().unwrap().iter().for_each(|(name, value)| body[name] = value.clone());
+        body.to_string()
+    };
+    let (code, report) = check(&home, &body("abc123def", json!({"safe_prompt": true})), &[]);
+    assert_eq!((code, &report["format"]), (0, &"mistral".into()), "{report}");
+    let said = |body: String| home.run(&["check", &home.file("body.json", body)]);
+    let long = said(body("call_0123456789", json!({})));
+    assert_eq!(long.code, 0);
+    has(
+        &long.out,
+        &[
+            "openai-chat request",
+            "OpenAI would accept",
+            "But Mistral, whose model it names, would answer 400",
+        ],
+    );
+    assert!(!said(body("abc123def", json!({}))).out.contains("Mistral"), "the answers are the same");
+    let other = body("call_0123456789", json!({"model": "mistralai/mistral-large-2411"}));
+    assert!(!said(other).out.contains("Mistral"), "another server's name of the model");
+}
+
 #[test]
 fn an_object_without_messages_is_refused_and_not_unreadable_if_its_dialect_is_named() {
     let home = Home::new("sqlite");

@@ -28,7 +28,9 @@ fn dialects() -> String {
     let mut page = format!("{MADE}# Dialects\n\n");
     page.push_str(
         "A dialect is the shape of a provider's request body. `rejoin convert … --to DIALECT` writes one,\n\
-         `rejoin check --for DIALECT` says what would have to change for it.\n\n\
+         `rejoin check --for DIALECT` says what would have to change for it. Without `--for`, a request in a dialect whose bodies\n\
+         are not read is judged by the checker of that dialect if something that only it has tells the dialect, such as\n\
+         `toolConfig` (Bedrock), `keep_alive` (Ollama) or `safe_prompt` (Mistral).\n\n\
          | dialect | provider | bodies are read | reference of its answers |\n|---|---|---|---|\n",
     );
     for dialect in Dialect::all() {

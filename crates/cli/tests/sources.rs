@@ -83,13 +83,57 @@ fn a_database_in_use_is_read_whole_and_never_locked() {
 }
 
 #[test]
+fn unknown_files_are_refused_with_what_they_hold() {
+    let home = Home::new("sqlite");
+    for (name, text, says) in [
+        (
+            "levels.jsonl",
+            "{\"level\":\"info\",\"msg\":\"a\"}\n{\"level\":\"warn\",\"msg\":\"b\"}\n",
+            "2 JSON lines with the fields level and msg; 0 of 2 have a role",
+        ),
+        (
+            "different.jsonl",
+            "{\"a\":1}\n{\"b\":2}\n{\"c\":\"x\"}\n",
+            "3 JSON lines with the fields a, b and c",
+        ),
+        (
+            "one-role.jsonl",
+            "{\"a\":1}\n{\"b\":2}\n{\"role\":\"user\",\"x\":3}\n",
+            "the fields `role`, `x`, `a`, `b`",
+        ),
+        (
+            "nested.json",
+            r#"{"messages":[{"author":"a","text":"Hello there, my old friend."}]}"#,
+            "messages holds 1 with the fields author and text; 0 of 1 have a role",
+        ),
+        ("table.csv", "id,name\n1,a\n2,b\n", "comma-separated values with the columns id and name"),
+        ("settings.yaml", "a: 1\nb:\n  - c\n", "YAML with the keys a and b"),
+        ("page.html", "<html></html>", "it looks like HTML"),
+        ("diary.txt", "Dear diary.\nNothing happened.\n", "it looks like plain text"),
+        ("mixed.txt", "not JSON\n{\"b\":2}\n", "it has 2 lines, 1 of them JSON with the field b"),
+        ("picture.png", "\u{89}PNG", "not JSON"),
+    ] {
+        let ran = run(&home, &["check", &home.file(name, text)]);
+        assert_eq!(ran.code, UNREADABLE, "{name}");
+        has(&ran.err, &[says, "hint: "]);
+    }
+}
+
+#[test]
 fn databases_that_cannot_be_read_are_refused_with_the_reason() {
     let home = Home::new("sqlite");
     let other = home.path("other.db");
     Connection::open(&other).unwrap().execute_batch("CREATE TABLE bookmarks(a)").unwrap();
     let ran = run(&home, &["check", &other.display().to_string()]);
     assert_eq!(ran.code, UNREADABLE);
-    has(&ran.err, &["a database of a program whose tables rejoin does not know"]);
+    has(&ran.err, &["a database of a program whose tables rejoin does not know; it has no rows"]);
+    let notes = home.path("notes.db");
+    Connection::open(&notes)
+        .unwrap()
+        .execute_batch("CREATE TABLE notes(id, body); INSERT INTO notes VALUES (1, 'x')")
+        .unwrap();
+    let ran = run(&home, &["check", &notes.display().to_string()]);
+    has(&ran.err, &["it has the columns notes.body, notes.id", "rejoin check --describe"]);
     let whole = home.path("whole.db");
     let connection = Connection::open(&whole).unwrap();
     connection.execute_batch(GOOSE).unwrap();

@@ -453,3 +453,20 @@ fn words_after_a_reference_are_reported() {
         assert_eq!(reported, is_reported, "{msg}: {:?}", session.findings);
     }
 }
+
+/// An event of Codex that no known version writes may say what no item says. One that repeats an item is no loss.
+#[test]
+fn unknown_events_of_codex_are_reported_unless_an_item_says_the_same() {
+    let (meta, events) = CODEX_EVENTS.split_once('\n').unwrap();
+    let item = r#"{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Please list the files in this folder"}]}}"#;
+    let (repeated, answer) = events.split_once('\n').unwrap();
+    for (event, known, expected) in
+        [(answer, "agent_message", vec![Some(3)]), (repeated, "user_message", vec![]), (answer, "", vec![])]
+    {
+        let event = if known.is_empty() { event.to_owned() } else { event.replace(known, "spoken_reply") };
+        let session = read(&format!("{meta}\n{item}\n{event}\n")).unwrap().remove(0);
+        let unread = session.findings.iter().filter(|finding| finding.rule == Rule::UnreadText);
+        assert_eq!(unread.map(|finding| finding.at.line).collect::<Vec<_>>(), expected, "{event}");
+        assert_eq!(session.messages.len(), 1);
+    }
+}

@@ -264,6 +264,25 @@ fn llm() {
     assert_eq!(sessions[3].title().unwrap().as_str(), "TITLE of the old one");
 }
 
+/// The index for searches holds no conversation, so its damage blocks none.
+#[test]
+fn a_database_whose_index_is_damaged_is_read() {
+    let made = Made::with_threads(
+        r#"
+        INSERT INTO threads VALUES ('t1', 'whole', 'b2:1', NULL, '2026');
+        INSERT INTO turns VALUES ('u0', 't1', NULL, 'b2:1', 'm', '2026-01-01');
+        INSERT INTO messages VALUES ('b2:1', NULL, 'user', NULL);
+        INSERT INTO parts VALUES (1, 'b2:1', 0, 'text', NULL, 'WHOLE thread of one message', NULL);
+        CREATE TABLE turn_search(id INTEGER PRIMARY KEY, turn_id TEXT, prompt TEXT, response TEXT);
+        CREATE VIRTUAL TABLE turn_search_fts USING fts5(prompt, response, content=turn_search);
+        PRAGMA writable_schema = ON;
+        DELETE FROM sqlite_schema WHERE name LIKE 'turn_search_fts_%';
+        "#,
+    );
+    let sessions = made.all("llm");
+    assert_eq!((messages(&sessions[0]), rules(&sessions[0])), (vec!["user WHOLE".to_owned()], vec![]));
+}
+
 /// llm sends nothing of a thread if a message of its chain is missing. What was before it is kept.
 #[test]
 fn messages_before_a_hole_in_a_thread_of_llm_are_kept() {

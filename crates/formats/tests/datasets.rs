@@ -572,7 +572,7 @@ fn sub_agents_of_gemini_cli_name_their_session() {
 /// A line that occurs twice, with the same id, is one entry for an agent that looks entries up by their ids.
 #[test]
 fn doubled_lines_are_read_once_and_reported() {
-    for name in ["pi/sound.jsonl", "copilot-cli/sound.jsonl"] {
+    for name in ["pi/sound.jsonl", "copilot-cli/sound.jsonl", "qwen-code/sound.jsonl"] {
         let text = fixture(name).text.to_string();
         let read =
             |text: &str| sessions::read(&Input::new("t", text.as_bytes()).unwrap(), None).unwrap().remove(0);

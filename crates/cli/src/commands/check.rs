@@ -97,8 +97,11 @@ impl ForPeople<'_> {
         // For a stored conversation, the title says more than the format.
         let title = self.session.filter(|_| self.subject.record.is_some()).map(Session::headline);
         let label = match (&self.body, title) {
-            (Some(body), _) if body.whole => format!("{} request", self.format()),
-            (Some(_), _) => format!("{} messages", self.format()),
+            (Some(body), _) => {
+                let (what, whose) = if body.whole { ("request", "its") } else { ("messages", "their") };
+                let mark = body.mark.map(|mark| format!(", told by {whose} {mark}")).unwrap_or_default();
+                format!("{} {what}{mark}", self.format())
+            }
             (None, Some(title)) => title,
             (None, None) => self.format().to_owned(),
         };
@@ -145,10 +148,16 @@ impl ForPeople<'_> {
         let unread = self.count(Rule::UnreadText);
         if !judged.accepted() {
             let errors = plural(judged.refusals.len(), "error");
-            let way = self.suggest_conversion(judged.dialect);
+            let way = match body.dialect.wire().unread_calls {
+                None => self.suggest_conversion(judged.dialect),
+                Some(_) => {
+                    String::from("rejoin does not read the calls in such a request, so it cannot mend it.")
+                }
+            };
             return format!(
-                "{} {provider} would answer 400: {errors}. {way}",
-                paint("refused:", output::ERROR)
+                "{} {provider} would answer 400: {errors}. {way}{}",
+                paint("refused:", output::ERROR),
+                self.by_model()
             );
         }
         if unread > 0 {
@@ -158,7 +167,22 @@ impl ForPeople<'_> {
                 paint("unread:", output::ERROR)
             );
         }
-        format!("{} {provider} would accept {what}{about}.", paint("accepted:", output::GOOD))
+        format!(
+            "{} {provider} would accept {what}{about}.{}",
+            paint("accepted:", output::GOOD),
+            self.by_model()
+        )
+    }
+
+    /// Says that the provider whose model a request names would answer otherwise.
+    fn by_model(&self) -> String {
+        let Some(other) = &self.by_model else { return String::new() };
+        let says = match other.refusals.first() {
+            Some(refusal) => format!("answer 400: {}", harmless(&refusal.violation.message)),
+            None => String::from("accept it"),
+        };
+        let provider = check::checker(other.dialect).provider;
+        format!(" But {provider}, whose model it names, would {says} (`--for {}`)", other.dialect)
     }
 
     /// Suggests a command that makes an acceptable request, after trying that it does.

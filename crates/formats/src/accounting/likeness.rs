@@ -59,7 +59,7 @@ pub(super) fn of_sessions(sessions: &[Session]) -> String {
     let messages = sessions.iter().flat_map(|session| &session.messages);
     let natives = messages.filter_map(|message| message.native.as_ref()).map(|native| native.raw.as_str());
     let items: Vec<&str> = natives.take(LOOK_AT).chain(unknown.take(LOOK_AT)).collect();
-    let named = || items.iter().find_map(|item| fields_of(item));
+    let named = || fields_of(&items);
     of_lines(items.clone()).or_else(named).unwrap_or_else(|| String::from("something else"))
 }
 
@@ -75,10 +75,18 @@ fn of_value(root: Value<'_>) -> Option<String> {
     GUISES.iter().find(told).map(|(name, _)| String::from(*name))
 }
 
-fn fields_of(item: &str) -> Option<String> {
-    let (doc, _) = Doc::parse_prefix(item);
-    let keys = doc.root()?.fields().filter_map(|(key, _)| key.as_str()).take(NAMED);
-    let keys: Vec<String> = keys.map(|key| format!("`{key}`")).collect();
+/// The fields that the items have, together.
+fn fields_of(items: &[&str]) -> Option<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for item in items {
+        let (doc, _) = Doc::parse_prefix(item);
+        let names = doc.root().into_iter().flat_map(Value::fields).filter_map(|(key, _)| key.as_str());
+        for key in names.map(|key| format!("`{key}`")) {
+            if keys.len() < NAMED && !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
     (!keys.is_empty()).then(|| format!("something else (its items have the fields {})", keys.join(", ")))
 }
 

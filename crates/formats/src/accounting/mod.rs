@@ -9,12 +9,14 @@
 
 mod held;
 pub(crate) mod likeness;
+mod plain;
 mod shape;
 mod walk;
 
 use std::{borrow::Cow, cell::OnceCell, hash::BuildHasher as _};
 
 use hashbrown::{DefaultHashBuilder, HashSet};
+pub use plain::looks_like;
 use rejoin_record::{
     Form, Message, Text,
     json::{Doc, literal},

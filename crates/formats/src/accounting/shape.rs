@@ -156,7 +156,9 @@ impl FileShape {
                 continue;
             }
             open.extend(value.items().map(|item| (format!("{place}[]"), item, depth + 1)));
-            let is_record = is_record(value);
+            // The fields of a line or of a document: without their names, nothing would be said of it.
+            let is_line = || names == ListedNames::Likely && matches!(&*place, "" | "[]") && is_small(value);
+            let is_record = is_record(value) || is_line();
             open.extend(value.fields().map(|(key, field)| {
                 let name = key.as_str().filter(|name| is_record && names.include(name));
                 let name = name.as_deref().unwrap_or("*");
@@ -268,11 +270,15 @@ fn is_record(object: Value<'_>) -> bool {
         let names: Vec<_> = names.filter(|name| is_chosen_by_a_program(name)).collect();
         names.iter().filter(|name| is_made_of_known_words(name)).count() * 2 > names.len()
     };
-    object.fields().nth(FIELDS).is_none() && (is_mixed || are_known())
+    is_small(object) && (is_mixed || are_known())
+}
+
+fn is_small(object: Value<'_>) -> bool {
+    object.fields().nth(FIELDS).is_none()
 }
 
 /// Whether a name looks as if a program chose it: short, one word of letters, and neither an id nor a key.
-fn is_chosen_by_a_program(name: &str) -> bool {
+pub(super) fn is_chosen_by_a_program(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$' | '@');
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_name =

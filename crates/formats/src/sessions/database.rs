@@ -164,14 +164,22 @@ impl Database {
 /// The columns of each table.
 fn tables_of(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Vec<String>>> {
     let mut tables = BTreeMap::new();
-    let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c \
-               WHERE m.type = 'table' ORDER BY m.name, c.cid";
+    let sql = "SELECT name, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_schema WHERE type = 'table'";
     let mut statement = connection.prepare(sql)?;
+    let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1) ORDER BY cid")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (table, column): (String, String) = (row.get(0)?, row.get(1)?);
-        tables.entry(table).or_insert_with(Vec::new).push(column);
+        let (table, is_virtual): (String, Option<bool>) = (row.get(0)?, row.get(1)?);
+        let names = columns.query_map([&table], |row| row.get(0)).and_then(Iterator::collect);
+        match names {
+            Ok(names) => _ = tables.insert(table, names),
+            // A search index may be damaged, or need a module that is not here. No conversation is only in one.
+            Err(_) if is_virtual == Some(true) => {}
+            Err(error) => return Err(error),
+        }
     }
+    // A table without columns is none.
+    tables.retain(|_, columns: &mut Vec<String>| !columns.is_empty());
     Ok(tables)
 }
 

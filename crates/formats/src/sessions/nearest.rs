@@ -119,6 +119,21 @@ impl Likeness {
         self.nearest.iter().filter(|near| near.reads).map(|near| near.format)
     }
 
+    /// The field of a document that is the longest list of objects with known fields, and how many it holds.
+    fn longest_list(&self) -> Option<(&str, usize)> {
+        let list = |place: &'_ String| {
+            let name = place
+                .strip_suffix("[]")
+                .filter(|name| !name.contains(['.', '[', '*']) && !name.is_empty())?;
+            Some(name.len()).filter(|_| !self.shape.fields(&format!("{place}.")).is_empty())
+        };
+        let lists = self.shape.places.iter().filter_map(|(place, types)| {
+            let end = list(place)?;
+            Some((&place[..end], types.values().sum::<usize>()))
+        });
+        lists.min_by_key(|(_, count)| std::cmp::Reverse(*count))
+    }
+
     /// The nearest formats that would not, each with what the file lacks: `codex (no payload.type)`.
     pub fn others(&self) -> impl Iterator<Item = String> {
         let without = |near: &Nearest| {
@@ -180,10 +195,8 @@ impl fmt::Display for Likeness {
         }
         let fields: Vec<&str> = self.shape.fields(if items > 0 { "[]." } else { "" });
         let fields = &fields[..fields.len().min(FIELDS)];
-        match fields {
-            [] => {}
-            [only] => write!(f, " with the field {only}")?,
-            [others @ .., last] => write!(f, " with the fields {} and {last}", others.join(", "))?,
+        if !fields.is_empty() {
+            write!(f, " with {}", Fields(fields))?;
         }
         let roles =
             ["role", "message.role", "[].role"].into_iter().map(|place| self.shape.having(place)).max();
@@ -191,7 +204,28 @@ impl fmt::Display for Likeness {
         if of > 1 {
             write!(f, "; {roles} of {of} have a role")?;
         }
-        Ok(())
+        match self.longest_list().filter(|_| (lines, values) == (1, 1) && items == 0) {
+            Some((name, count)) => {
+                let fields = self.shape.fields(&format!("{name}[]."));
+                let fields = &fields[..fields.len().min(FIELDS)];
+                let roles = self.shape.having(&format!("{name}[].role"));
+                write!(f, "; {name} holds {count} with {}; {roles} of {count} have a role", Fields(fields))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names of fields, at least one.
+struct Fields<'f>(&'f [&'f str]);
+
+impl fmt::Display for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            [only] => write!(f, "the field {only}"),
+            [others @ .., last] => write!(f, "the fields {} and {last}", others.join(", ")),
+        }
     }
 }
 
@@ -294,6 +328,8 @@ mod tests {
         for format in &readers {
             assert!(reads(text, format));
         }
-        assert_eq!(likeness.to_string(), "one JSON value with the fields messages and turns");
+        let told = "one JSON value with the fields messages and turns; \
+                    messages holds 1 with the fields content and role; 1 of 1 have a role";
+        assert_eq!(likeness.to_string(), told);
     }
 }

@@ -71,6 +71,13 @@ pub struct Wire {
     pub encoder: fn(&Arc<Target>, &SoundView) -> Box<dyn Encode>,
     /// Whether an item of a list of messages can only be one of this dialect.
     pub own_item: fn(Value<'_>) -> bool,
+    /// What tells that a request, or a bare list of its messages, is one of this dialect, where requests of it are read as another
+    /// dialect's or not at all: a field, or words for several.
+    pub own_mark: fn(Value<'_>) -> Option<&'static str>,
+    /// Whether only the provider itself gives a model this name. A request may look like one of another dialect in all else.
+    pub own_model: fn(&str) -> bool,
+    /// Counts the calls and the results in a request, or in a list of its messages, where no reader understands them.
+    pub unread_calls: Option<fn(Value<'_>) -> (usize, usize)>,
     /// Whether the provider signed a part of its message other than reasoning.
     pub is_signed: fn(&Message) -> bool,
     /// Spells what a request asks for besides its messages, instructions and tools.
@@ -247,6 +254,12 @@ impl Dialect {
     /// Whether an item of a list of messages can only be one of a certain dialect.
     pub(crate) fn owns_item(item: Value<'_>) -> bool {
         REGISTRY.iter().any(|wire| (wire.own_item)(item))
+    }
+
+    /// The dialect whose requests are not read, and that a request or a list of messages is written in all the same; and what
+    /// tells it.
+    pub fn marked(request: Value<'_>) -> Option<(Self, &'static str)> {
+        REGISTRY.iter().find_map(|wire| Some((wire.dialect, (wire.own_mark)(request)?)))
     }
 
     /// The dialect that a provider with this name speaks; most speak Chat Completions.

@@ -291,6 +291,13 @@ fn texts_that_were_made_of_attachments() {
     );
     assert_eq!(raw(&session), [lines[2].trim_end(), lines[4].trim_end()]);
     assert_eq!(problems(&session), []);
+    // One text may stand without a list.
+    let single =
+        "\"attachment\":{\"type\":\"file\"},\"rendered\":\"a file of the user\",\"renderedRole\":\"user\"";
+    let session = read(
+        &[user("u", "-", "go"), line("f", "u", "attachment", single), says("b", "f", "m2", "done")].concat(),
+    );
+    assert_eq!(sketch(&session), ["u:go", "u:a file of the user", "a:done"]);
     // Written between a call and its result, they come after it.
     let lines = [
         user("u", "-", "go"),

@@ -113,6 +113,14 @@ pub fn body(dialect: Dialect, bytes: &[u8], session: Option<&Session>) -> Checke
     Checked { findings, judged: Some(judged) }
 }
 
+/// The verdict of the provider whose model a request names, if the request is judged as one to another.
+fn by_model(body: &RequestBytes<'_>, session: &Session) -> Option<ProviderVerdict> {
+    let model = session.context.model().filter(|_| body.whole)?;
+    let mut others = Dialect::all().filter(|dialect| *dialect != body.dialect);
+    let other = others.find(|dialect| (dialect.wire().own_model)(&model))?;
+    Some(ProviderVerdict::new(other, Sender::Source, checker(other).check(body.bytes), |_| None))
+}
+
 /// Whether a history is sound; for a dialect, also whether the request that its own agent would make of it is accepted.
 #[must_use]
 pub fn history(session: &Session, dialect: Option<Dialect>) -> Checked {

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use rejoin_formats::{Dialect, ReadError, Session, session::derive_id};
-use rejoin_record::json::Object;
+use rejoin_record::json::{Doc, Object};
 use rejoin_view::{Action, Finding, Position, Rule, Severity};
 
 use super::{Checked, ProviderVerdict, RequestBytes, Subject};
@@ -24,6 +24,9 @@ pub struct Report<'s> {
     pub body: Option<RequestBytes<'s>>,
     /// What was found, and the verdict that was asked for.
     pub checked: Checked,
+    /// The verdict of the provider whose model a request names, if it looks like a request to another one in all else, and the two
+    /// differ.
+    pub by_model: Option<ProviderVerdict>,
     resumed: OnceCell<Option<ProviderVerdict>>,
 }
 
@@ -51,6 +54,11 @@ pub fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
             let finding = Finding::new(Rule::UnreadText, Position::default(), Action::Kept);
             checked.findings.push(finding.because(why.to_string()));
         }
+        let by_model = session.filter(|_| dialect.is_none()).and_then(|session| {
+            let other = super::by_model(&body, session)?;
+            Some(other)
+                .filter(|other| checked.judged.as_ref().is_some_and(|own| own.accepted() != other.accepted()))
+        });
         let (name, body) = (subject.name.clone(), Some(body));
         return vec![Report {
             name,
@@ -58,6 +66,7 @@ pub fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
             subject,
             session,
             body,
+            by_model,
             checked,
             resumed: OnceCell::new(),
         }];
@@ -69,7 +78,7 @@ pub fn reports(subject: &Subject, dialect: Option<Dialect>) -> Vec<Report<'_>> {
         arrange(subject, Some(session), &mut checked);
         let number = many.then_some(number);
         let resumed = OnceCell::new();
-        Report { name, number, subject, session: Some(session), body: None, checked, resumed }
+        Report { name, number, subject, session: Some(session), body: None, checked, by_model: None, resumed }
     });
     reports.collect()
 }
@@ -140,6 +149,14 @@ impl Report<'_> {
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let Some(Session { messages, .. }) = self.session else { return (0, 0, 0) };
+        let count = |body: RequestBytes<'_>| {
+            let count = body.dialect.wire().unread_calls?;
+            let doc = Doc::parse(std::str::from_utf8(body.bytes).ok()?).ok()?;
+            Some(count(doc.root()?))
+        };
+        if let Some((calls, results)) = self.body.and_then(count) {
+            return (messages.len(), calls, results);
+        }
         let calls = messages.iter().map(|message| message.tool_calls().count()).sum();
         let results = messages.iter().map(|message| message.tool_results().count()).sum();
         (messages.len(), calls, results)

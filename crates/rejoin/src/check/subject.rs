@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use rejoin_formats::{Dialect, Input, ReadError, Session, session::SourcePlace, sessions};
+use rejoin_formats::{
+    Dialect, Input, ReadError, Session, session::SourcePlace, sessions, wire::registry::Fields,
+};
 use rejoin_record::{
     Entry,
     json::{Doc, ValueKind},
@@ -28,6 +30,8 @@ pub struct Subject {
     lines: MessageLines,
     /// The dialect that was named as the format of the file, or that a request has whose text was not understood.
     named: Option<Dialect>,
+    /// The dialect that only the shape of a request tells, because its requests are not read; and what tells it.
+    marked: Option<(Dialect, &'static str)>,
 }
 
 /// The bytes of a request, or of a list of messages.
@@ -39,13 +43,20 @@ pub struct RequestBytes<'s> {
     pub bytes: &'s [u8],
     /// Whether it is a whole request, with its settings.
     pub whole: bool,
+    /// What tells the dialect, if its requests are not read.
+    pub mark: Option<&'static str>,
 }
 
 impl Subject {
     /// The conversations of a file, or of bytes under a name.
     #[must_use]
     pub fn of_file(name: &str, input: Input, sessions: Vec<Session>, named: Option<Dialect>) -> Self {
+        let marked = match &sessions[..] {
+            [session] if named.is_none() && is_common_request(session) => mark_of(&input.text),
+            _ => None,
+        };
         Self {
+            marked,
             name: name.to_owned(),
             sessions,
             record: None,
@@ -67,7 +78,8 @@ impl Subject {
         unread: ReadError,
         named: Option<Dialect>,
     ) -> Result<Self, ReadError> {
-        let named = named.or_else(|| dialect_of_request(&input.text));
+        let marked = || mark_of(&input.text).map(|(dialect, _)| dialect);
+        let named = named.or_else(marked).or_else(|| dialect_of_request(&input.text));
         if named.is_none() || !is_object(&input.text) {
             return Err(unread);
         }
@@ -89,6 +101,7 @@ impl Subject {
             input: None,
             lines,
             named: None,
+            marked: None,
         }
     }
 
@@ -104,12 +117,15 @@ impl Subject {
         let input = self.input.as_ref().filter(|input| !input.text.is_empty())?;
         let bytes = if input.replaced_at.is_some() { NOT_TEXT } else { input.text.as_bytes() };
         match &self.sessions[..] {
-            [] => Some(RequestBytes { dialect: self.named?, bytes, whole: true }),
+            [] => Some(RequestBytes { dialect: self.named?, bytes, whole: true, mark: None }),
             [session] => {
                 let own = session.context.dialect.filter(|dialect| dialect.name() == session.format)?;
                 let whole = session.context.whole_body;
-                let dialect = self.named.unwrap_or(own);
-                (whole || session.context.bare_list).then_some(RequestBytes { dialect, bytes, whole })
+                let (dialect, mark) = match self.marked {
+                    Some((dialect, mark)) => (dialect, Some(mark)),
+                    None => (self.named.unwrap_or(own), None),
+                };
+                (whole || session.context.bare_list).then_some(RequestBytes { dialect, bytes, whole, mark })
             }
             _ => None,
         }
@@ -169,6 +185,19 @@ impl LineCounter<'_> {
 
 /// Stands for bytes that are no text: no server reads them as JSON either.
 const NOT_TEXT: &[u8] = b"\xff";
+
+/// Whether a session was read from a request, or from a list of messages, that may be one of a dialect which is not read.
+fn is_common_request(session: &Session) -> bool {
+    let own = session.context.dialect.filter(|dialect| dialect.name() == session.format);
+    let request = session.context.whole_body || session.context.bare_list;
+    request && own.is_some_and(|dialect| dialect.wire().fields.messages == Fields::COMMON.messages)
+}
+
+/// The dialect of a request that is not read in it, and what tells it.
+fn mark_of(text: &str) -> Option<(Dialect, &'static str)> {
+    let doc = Doc::parse(text).ok()?;
+    Dialect::marked(doc.root()?)
+}
 
 /// The dialect of a text that is a request by its fields, whatever its messages look like.
 fn dialect_of_request(text: &str) -> Option<Dialect> {

@@ -247,6 +247,16 @@ pub fn likeness(place: &Path) -> Option<Likeness> {
     Likeness::of(&Input::new("", &bytes).ok()?.text)
 }
 
+/// What a file that is not JSON looks like. `None` if it looks like nothing that is known.
+#[must_use]
+pub fn looks_like(place: &Path) -> Option<String> {
+    /// How much of it is looked at.
+    const LOOK_AT: u64 = 64 * 1024;
+    let mut bytes = Vec::new();
+    open_unpacked(place, open_file).ok()?.take(LOOK_AT).read_to_end(&mut bytes).ok()?;
+    rejoin_formats::accounting::looks_like(&bytes)
+}
+
 /// The bytes of a source, up to the size limit of a body.
 fn beginning_of(source: ByteSource) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

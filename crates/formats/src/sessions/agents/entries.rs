@@ -1,6 +1,9 @@
 //! Collects all lines of a session file, and finds the path through the tree that they form.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rejoin_record::json::{Doc, Value};
 use rejoin_view::{Action, Finding, Rule};
@@ -46,13 +49,13 @@ impl Entries {
     /// Marks and reports lines that repeat an earlier line with the same id, byte for byte. A line with the same id and other
     /// bytes is not marked.
     pub(super) fn report_doubled<'i>(&mut self, id: impl Fn(usize) -> Option<&'i str>) {
-        let mut first: HashMap<&str, usize> = HashMap::new();
-        for index in 0..self.all.len() {
+        // Several lines with one id may be pieces of one message.
+        let mut seen: HashSet<(&str, Arc<str>)> = HashSet::new();
+        for (index, entry) in self.all.iter_mut().enumerate() {
             let Some(id) = id(index) else { continue };
-            let earlier = *first.entry(id).or_insert(index);
-            if earlier != index && self.all[earlier].text == self.all[index].text {
-                self.all[index].doubled = true;
-                self.findings.push(doubled(self.all[index].place, Action::SetAside, id));
+            if !seen.insert((id, Arc::clone(&entry.text))) {
+                entry.doubled = true;
+                self.findings.push(doubled(entry.place, Action::SetAside, id));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Qwen Code: `chats/<session>.jsonl`, a tree by `uuid` and `parentUuid`, with Gemini's contents in `message`.
 //!
-//! The last line is the end of the conversation. Several lines with one `uuid` are pieces of one message. A line of the kind
-//! `chat_compression` holds the contents that replace everything before it.
+//! The last line is the end of the conversation. Several lines with one `uuid` are pieces of one message, unless they are
+//! the same line. A line of the kind `chat_compression` holds the contents that replace everything before it.
 
 use super::entries::{Entries, Entry, Link, path};
 use crate::{sessions::prelude::*, wire::gemini::read::ContentReader};
@@ -35,9 +35,11 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
         })
     };
     let links: Vec<Option<Link>> = entries.all.iter().map(link).collect();
+    entries.report_doubled(|index| links[index].as_ref()?.id.as_deref());
     let on_path = path(&mut entries, &links, None);
     let is_compression = |index: &usize| {
         on_path[*index]
+            && !entries.all[*index].doubled
             && entries.all[*index].text.contains("compressedHistory")
             && entries.all[*index].look(|root| compressed(root).map(|_| ())).is_some()
     };
@@ -84,7 +86,8 @@ impl Chat {
     fn line(&mut self, entry: &Entry, hidden: bool, on_path: bool) {
         let doc = Doc::of(&entry.text).shared_as(&entry.text);
         let raw = || Text::new(Arc::clone(&entry.text));
-        let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object && !entry.damaged) else {
+        let readable = !entry.damaged && !entry.doubled;
+        let Some(root) = doc.root().filter(|root| root.kind() == ValueKind::Object && readable) else {
             return self.builder.aside(entry.place, Aside::Raw(raw()));
         };
         let Some(message) = self.message(root, entry) else {

@@ -248,15 +248,19 @@ fn attached(root: Value<'_>) -> What {
             MessageLine::beside(ContentField::Prompt, root, prompt)
         }
         _ => {
-            let texts = root
-                .given("rendered")
-                .filter(|texts| texts.items().any(|text| text.get("content").is_some()));
+            let texts = root.given("rendered").filter(|texts| rendered(*texts).next().is_some());
             match texts.filter(|_| root.says("renderedRole", "user")) {
                 Some(texts) => MessageLine::beside(ContentField::Rendered, root, texts),
                 None => What::Attachment(owned(kind).unwrap_or_default(), texts.is_some()),
             }
         }
     }
+}
+
+/// The contents of the texts that the program made of an attachment: of each in a list, or of a single one.
+pub(super) fn rendered(texts: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let contents = texts.items().filter_map(|text| text.get("content"));
+    contents.chain((texts.kind() == ValueKind::String).then_some(texts))
 }
 
 /// A line of type `system`: where a compaction happened, a command that a person ran, or a note that no model sees.

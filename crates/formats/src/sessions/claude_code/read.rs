@@ -13,7 +13,7 @@ use rejoin_view::{Action, Finding, Position, Rule};
 
 use super::{
     FORMAT, MARK,
-    lines::{ContentField, Line, Lines, What, is_true},
+    lines::{ContentField, Line, Lines, What, is_true, rendered},
     tree::{self, Shape},
 };
 use crate::{
@@ -292,8 +292,7 @@ fn read_line(reader: &mut MessageReader, line: &Line, start: usize) -> Part {
     let beside_a_message = match said.field {
         ContentField::Message => None,
         ContentField::Rendered => {
-            let texts = root.get("rendered").into_iter().flat_map(Value::items);
-            let contents = texts.filter_map(|text| text.get("content"));
+            let contents = root.get("rendered").into_iter().flat_map(rendered);
             let messages = contents.map(|content| reader.content(Role::User, content, &line.text, base));
             part.message.blocks = messages.flat_map(|message| message.blocks).collect();
             return part;
