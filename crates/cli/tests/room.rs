@@ -4,7 +4,7 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::Home;
 
 fn said(home: &Home, arguments: &[&str]) -> String {
@@ -202,4 +202,49 @@ fn killed_compactions_never_show_in_halves() {
         let all = said(&home, &["history", "show", "@1"]);
         assert!((0..40).all(|number| all.contains(&format!("answer {number}"))), "{store}");
     }
+}
+
+/// A compaction of Codex in an imported session: its summary counts as a summary, and after `uncompact` the view has neither the
+/// summary nor the messages that it repeats. What is exported says what it leaves out.
+#[test]
+fn a_compaction_of_another_agent_is_undone_like_any_other() {
+    let home = Home::new("sqlite");
+    let line = |kind: &str, payload: Value| {
+        let time = "2026-11-15T12:00:00.000Z";
+        json!({"timestamp": time, "type": kind, "payload": payload}).to_string() + "\n"
+    };
+    let item = |role: &str, text: &str| {
+        let kind = if role == "user" { "input_text" } else { "output_text" };
+        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+    };
+    let summary = "Another model wrote:\nThey talked about plums and nothing else.";
+    let replaced = json!([item("user", "What is a plum?"), item("user", summary)]);
+    let meta = json!({"id": "0199", "timestamp": "2026-11-15T12:00:00.000Z", "cwd": "/w", "originator": "codex", "cli_version": "1"});
+    let text = line("session_meta", meta)
+        + &line("response_item", item("user", "What is a plum?"))
+        + &line("response_item", item("assistant", "A fruit."))
+        + &line(
+            "compacted",
+            json!({"message": "They talked about plums and nothing else.", "replacement_history": replaced}),
+        )
+        + &line("response_item", item("user", "And a pear?"));
+    let file = home.file("rollout-2026.jsonl", text);
+    said(&home, &["import", &file]);
+    let parts = || object(&home, &["history", "show", "@1", "--tokens", "--json"])["parts"].clone();
+    let compacted = parts();
+    assert!(compacted["summaries"].as_u64() > Some(10), "{compacted}");
+    let exported = home.run(&["history", "export", "@1", "--to", "markdown"]);
+    assert!(exported.err.contains("left out 2 messages"), "{}", exported.err);
+    assert!(exported.out.contains("_Left out: 2 messages that the model no longer sees"), "{}", exported.out);
+    said(&home, &["uncompact", "@1"]);
+    let undone = parts();
+    assert_eq!(undone["summaries"], 0);
+    assert!(undone["people"].as_u64() > Some(0) && undone["answers"].as_u64() > Some(0), "{undone}");
+    let view = said(&home, &["history", "show", "@1", "--view"]);
+    assert!(!view.contains("Another model wrote"), "{view}");
+    assert_eq!(
+        view.matches("What is a plum?").count(),
+        1 + usize::from(view.starts_with("Conversation: What"))
+    );
+    assert!(home.run(&["uncompact", "@1"]).err.contains("Nothing is compacted"));
 }

@@ -132,7 +132,8 @@ impl Writer<'_> {
     }
 
     /// Forks a conversation at a message (at the head, if none is given). The entries keep their ids, times, salts and exact
-    /// bodies; erased ones are left out. A note records where the fork comes from. If the process is killed meanwhile, either the
+    /// bodies; erased ones are left out. A note records where the fork comes from, and another one the pins that are not on its path. If
+    /// the process is killed meanwhile, either the
     /// whole fork exists or none of it.
     pub fn fork(&self, id: ConversationId, at: Option<EntryId>) -> Result<ConversationId, EngineError> {
         let entries = draft::read_entries(self.store, id)?.0;

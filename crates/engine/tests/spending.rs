@@ -177,8 +177,11 @@ fn what_a_provider_counts_corrects_estimates() {
     let provider = || ScriptedProvider::answering(|_| taking(Step::says("OK."), 1_000, 2)).named("x", "y");
     let mut worker = Worker::new(begin(), Arc::new(provider()), Tools::default(), TurnSettings::default());
     run(worker.turn(said.as_str().into(), &mut |_| {}, &Stop::new())).unwrap();
-    let (counted, next) = (worker.shown_tokens(), worker.next_request_tokens());
+    let counted =
+        rejoin_view::TokenCounter::for_model("y").message(&rejoin_record::Message::user(said.as_str()));
+    let (shown, next) = (worker.shown_tokens(), worker.next_request_tokens());
     assert!(counted < 600 && (1_000..1_030).contains(&next), "{counted} {next}");
+    assert!(shown > counted && shown <= next, "{shown}");
     // It is not remembered, but found in the record.
     let mut again = Worker::new(
         worker.into_conversation(),

@@ -798,6 +798,34 @@ fn compaction_can_be_switched_off() {
     assert_eq!(course.lock().unwrap().summaries, 0);
 }
 
+/// A plan and the compaction that follows it count in the same way, however the provider counts and whatever is shortened.
+#[test]
+fn a_plan_announces_the_tokens_that_the_compaction_reports() {
+    for factor in [1, 2] {
+        let provider = ScriptedProvider::answering(move |request| {
+            let body = body(request);
+            let usage = Usage { input: tokens(&body) * factor, output: 2, ..Usage::default() };
+            match Step::says("OK.") {
+                Step::Answer(answer) => Step::Answer(ScriptedAnswer { usage: Some(usage), ..answer }),
+                fails => fails,
+            }
+        });
+        let provider = Arc::new(provider.speaking(Dialect::OpenAiChat).named("scripted", "some-model"));
+        let mut worker = worker(provider, 10, of_window(100_000));
+        for said in [2_000, 9_000, 300, 4_000, 20, 20] {
+            run(worker.turn(words(said).as_str().into(), &mut |_| {}, &Stop::new())).unwrap();
+        }
+        let plan = worker.compaction_plan().unwrap();
+        assert!(plan.kept.iter().any(|kept| kept.text.is_some()), "a message is shortened: {plan:?}");
+        let shown = worker.shown_tokens();
+        assert_eq!(worker.provider_tokens(plan.tokens_before), shown);
+        let done = run(worker.compact(None, &mut |_| {}, &Stop::new()));
+        let Compaction::Done { before, after } = done else { panic!("{done:?}") };
+        assert_eq!((before, after), (shown, worker.shown_tokens()), "{factor}");
+        assert_eq!(worker.uncompact(true).unwrap().0, before);
+    }
+}
+
 /// With `compact = off`, a request that is larger than the known window is sent, and one warning says so.
 #[test]
 fn a_request_that_is_too_large_is_announced_once_if_nothing_is_compacted() {

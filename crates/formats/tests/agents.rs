@@ -10,7 +10,7 @@ use std::{fs, path::PathBuf};
 use rejoin_formats::{
     Dialect, Input, Session, convert,
     input::Files,
-    session::Aside,
+    session::{Aside, CompactionPart},
     sessions::{self, FORMATS, Writing, Written},
 };
 use rejoin_record::{Block, BlockKind, Message, Role, Timestamp, verify::verify};
@@ -104,6 +104,30 @@ fn tells(file: &str, expected: &[&str]) -> Session {
 /// The same of a session with a title.
 fn titled(file: &str, title: &str, expected: &[&str]) {
     assert_eq!(tells(file, expected).title().unwrap().as_str(), title);
+}
+
+/// A reader marks what an agent added when it compacted the conversation: its summary, and what it repeats.
+#[test]
+fn what_came_with_a_compaction_is_known() {
+    for (file, summary, repeats) in [
+        ("gemini-cli/compacted.jsonl", "user: charlie", &["assistant: delta"][..]),
+        ("pi/compacted.jsonl", "user: delta", &[]),
+        ("pi/instructed-again.jsonl", "user: delta", &["system: alfa"]),
+        ("qwen-code/compressed.jsonl", "user: charlie", &["assistant: delta"]),
+        ("droid/compacted.jsonl", "user: delta", &[]),
+        ("kiro/session.jsonl", "user: bravo", &[]),
+        ("roo-code/condensed.json", "user: charlie", &[]),
+    ] {
+        let (format, name) = file.split_once('/').unwrap();
+        let session = fixture(format, name);
+        let marked = |part: CompactionPart| -> Vec<String> {
+            let messages = session.messages.iter().zip(&session.details);
+            let of_part = messages.filter(|(_, detail)| detail.of_compaction == Some(part));
+            of_part.map(|(message, _)| told_in(message)).collect()
+        };
+        assert_eq!(marked(CompactionPart::Summary), [summary], "{file}");
+        assert_eq!(marked(CompactionPart::Repeat), repeats, "{file}");
+    }
 }
 
 /// The messages that are kept and not sent.

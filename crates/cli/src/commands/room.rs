@@ -32,7 +32,8 @@ pub fn compact(arguments: &CompactArguments, flags: &Flags) -> Result<u8, Failur
             Err(why) => return nothing_to_compact(id, worker, &why, change.json),
         };
         let staying = plan.kept.len() + messages - plan.tail + 1;
-        let tokens = (plan.tokens_before, plan.tokens_kept + worker.shortest_summary());
+        let after = plan.tokens_kept + worker.shortest_summary();
+        let tokens = (worker.provider_tokens(plan.tokens_before), worker.provider_tokens(after));
         if change.json {
             return output::json_data(&shape::compaction(id, tokens, (messages, staying), false)).map(|()| 0);
         }
@@ -61,22 +62,25 @@ pub async fn compact_now(
     json: bool,
 ) -> Result<u8, Failure> {
     let id = worker.conversation().id();
-    let (before, messages) = (worker.shown_tokens(), worker.shown_messages());
+    let messages = worker.shown_messages();
     let mut drawing = Drawing::new(false, SaveWarning::AtOnce, PrintedWords::All);
     let mut sink = |event: Event| drawing.event(&event);
-    let code = match worker.compact(keep, &mut sink, stop).await {
+    let (code, tokens) = match worker.compact(keep, &mut sink, stop).await {
         why @ (Compaction::Nothing | Compaction::TooShort | Compaction::OverLimit(_)) => {
             return nothing_to_compact(id, worker, &why, json);
         }
-        Compaction::Done { .. } => 0,
-        Compaction::Useless | Compaction::Failed(_) => FAILED,
+        Compaction::Done { before, after } => (0, (before, after)),
+        Compaction::Useless | Compaction::Failed(_) => {
+            let tokens = worker.shown_tokens();
+            (FAILED, (tokens, tokens))
+        }
     };
-    let (after, left) = (worker.shown_tokens(), worker.shown_messages());
+    let left = worker.shown_messages();
     if json {
-        output::json_data(&shape::compaction(id, (before, after), (messages, left), code == 0))?;
+        output::json_data(&shape::compaction(id, tokens, (messages, left), code == 0))?;
     } else if code == 0 {
-        picture("before", before, before, &plural(messages, "message"))?;
-        picture("after", after, before, &plural(left, "message"))?;
+        picture("before", tokens.0, tokens.0, &plural(messages, "message"))?;
+        picture("after", tokens.1, tokens.0, &plural(left, "message"))?;
         output::advice(&format!("The record keeps every word; `rejoin uncompact {id}` undoes it."));
     }
     Ok(code)
@@ -136,7 +140,8 @@ pub fn prune(arguments: &PruneArguments, flags: &Flags) -> Result<u8, Failure> {
         let (results, stay) = (plural(pruned.results.len(), "result"), pruned.survivors.len());
         picture("before", before, before, "")?;
         let words = format!("{results} left out, {stay} stay");
-        picture("after", before.saturating_sub(pruned.tokens), before, &words)?;
+        let removed = worker.provider_tokens(pruned.tokens);
+        picture("after", before.saturating_sub(removed), before, &words)?;
         output::talk(match done {
             true => "The record keeps every word, and the tool `recall` reads it again.",
             false => "Nothing was changed.",

@@ -98,7 +98,7 @@ impl Conversation {
         let earlier = continued(walk.compacted(), &earlier);
         let list = window::listing(earlier, &hidden, room, counter);
         let text = format!("{HEADING}{}", list.text);
-        let after = plan.tokens_kept + counter.text(&text);
+        let after = plan.tokens_kept + counter.message(&Message::user(text.as_str()));
         if after >= before {
             tracing::info!("Pruning skipped: a list of the messages would be no shorter than they are");
             return None;

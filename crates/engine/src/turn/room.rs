@@ -267,14 +267,25 @@ impl Worker {
     /// The tokens of the next request, as the provider will count them.
     pub fn next_request_tokens(&mut self) -> u64 {
         self.composer.read(&self.conversation);
+        self.learn_correction();
+        let counted = self.message_tokens() + self.fit.context;
+        self.fit.corrected(counted)
+    }
+
+    /// The number of tokens that the provider will count for rejoin's own count, as far as its earlier counts show.
+    pub fn provider_tokens(&mut self, counted: u64) -> u64 {
+        self.learn_correction();
+        self.fit.corrected(counted)
+    }
+
+    /// Learns from the provider's last count in the record, unless a newer one is known.
+    fn learn_correction(&mut self) {
         if self.fit.correction.is_none() {
             let counter = self.counter();
             let reported = self.last_reported();
             self.fit.correction =
                 reported.and_then(|(counted, reported)| Correction::learned(&counter, counted, reported));
         }
-        let counted = self.message_tokens() + self.fit.context;
-        self.fit.corrected(counted)
     }
 
     /// Remembers the size of the request that is about to be sent, to compare it with the provider's count.
@@ -525,6 +536,8 @@ impl Worker {
         self.conversation.take_in_draft();
         self.read_results();
         self.record_context();
+        // Learn how the provider counts, so that all numbers are of one kind.
+        self.next_request_tokens();
         let window = self.window();
         let policy = match window {
             Some(window) => self.compact_policy(window, 1),
@@ -553,7 +566,8 @@ impl Worker {
 
     /// Adapts the policy for a person's request: they want a summary even of a short conversation, so less stays unchanged.
     fn by_hand(&mut self, policy: CompactPolicy) -> CompactPolicy {
-        let quarter = self.shown_tokens() / 4;
+        self.read_results();
+        let quarter = self.message_tokens() / 4;
         CompactPolicy {
             tail_tokens: policy.tail_tokens.min(quarter),
             user_tokens: policy.user_tokens.min(quarter),
@@ -561,10 +575,14 @@ impl Worker {
         }
     }
 
-    /// The tokens of the messages that a model sees now.
+    /// The tokens of the messages that a model sees now, as the provider will count them.
     pub fn shown_tokens(&mut self) -> u64 {
         self.read_results();
-        self.message_tokens()
+        // A plan counts with the same counter.
+        self.counter();
+        self.learn_correction();
+        let counted = self.message_tokens();
+        self.fit.corrected(counted)
     }
 
     /// The messages that a model sees now, before repair.
@@ -586,12 +604,13 @@ impl Worker {
         self.composer.walk().messages().len()
     }
 
-    /// The plan of a compaction that a person would ask for now.
+    /// The plan of a compaction that a person would ask for now. Its tokens are rejoin's own counts.
     ///
     /// # Errors
     /// If no compaction would be made; the outcome gives the reason.
     pub fn compaction_plan(&mut self) -> Result<window::CompactionPlan, Compaction> {
         self.read_results();
+        self.next_request_tokens();
         let window = self.window();
         let policy = self.compact_policy(window.unwrap_or(UNKNOWN_WINDOW), 1);
         let policy = self.by_hand(policy);
@@ -920,8 +939,8 @@ impl Worker {
         Some(pruned)
     }
 
-    /// Undoes the last compaction, and returns the tokens and the number of messages that a model then sees; `None` if no
-    /// compaction is in force. A dry run changes nothing.
+    /// Undoes the last compaction, and returns the tokens, as the provider will count them, and the number of messages that a model
+    /// then sees; `None` if no compaction is in force. A dry run changes nothing.
     pub fn uncompact(&mut self, dry_run: bool) -> Option<(u64, usize)> {
         self.conversation.need_all();
         let records = self.conversation.compaction_records();
@@ -933,7 +952,8 @@ impl Worker {
         let path = tree.path().0;
         let mut walk = Walk::begin_without(&tree, &path, &records);
         path.iter().for_each(|entry| walk.add(entry, Content::of(entry)));
-        let shown = (window::tokens(&walk, &counter), walk.messages().len());
+        let (counted, messages) = (window::tokens(&walk, &counter), walk.messages().len());
+        let shown = (self.provider_tokens(counted), messages);
         if !dry_run {
             self.conversation.uncompact();
             self.recount();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use rejoin_record::{
-    EntryId, Role, Text,
+    EntryId, Message, Role, Text,
     content::{Compacted, KeptMessage},
 };
 
@@ -138,10 +138,11 @@ fn kept(
         }
         if left >= SHORTEST {
             let said = messages[place].content().unwrap_or_default();
-            let text = text::middle_left_out(&said, left, counter);
-            let tokens = counter.text(&text);
-            let message = KeptMessage { entry: walk.entries()[place], text: Some(Text::from(text)) };
-            kept.insert(place, (tokens, message));
+            let around = counter.message(&Message::user(""));
+            let text = Text::from(text::middle_left_out(&said, left.saturating_sub(around), counter));
+            // Count it as it will be shown.
+            let tokens = counter.message(&Message::user(text.clone()));
+            kept.insert(place, (tokens, KeptMessage { entry: walk.entries()[place], text: Some(text) }));
         }
         break;
     }

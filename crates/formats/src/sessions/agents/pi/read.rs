@@ -244,10 +244,11 @@ impl Telling {
         }
         let line = &entries.all[compaction.at];
         self.builder.aside(line.place, Aside::Compacted { summary: Text::new("") });
+        let first = self.builder.messages.len();
         self.instruct_again(line);
-        let from = self.builder.messages.len();
+        let summary = self.builder.messages.len();
         self.tell(line, false);
-        self.builder.came_with_compaction(from, Some(from));
+        self.builder.came_with_compaction(first, Some(summary));
         for index in before(compaction.first_kept..compaction.at) {
             self.tell(&entries.all[index], false);
         }
@@ -258,9 +259,7 @@ impl Telling {
         if !self.instruct(line) {
             let blocks = line.look(|root| Some(copies(&instructions(repeated(root)?, line))));
             if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
-                let from = self.builder.messages.len();
                 self.builder.say(beside(Role::System, blocks), line.place, Detail::default());
-                self.builder.came_with_compaction(from, None);
             }
         }
     }
