@@ -95,7 +95,7 @@ impl Writer<'_> {
         let id = session.id;
         let now = self.clock.now();
         // If the import fails, the trail is lost, and the next one compares everything.
-        let (mut done, end) = trail.as_deref_mut().map(|trail| trail.take(&session)).unwrap_or_default();
+        let (mut done, end) = trail.as_deref_mut().map(|trail| trail.take_common(&session)).unwrap_or_default();
         let (mut wanted, mut places) = session.entries_after(&done.places, now);
         let _lock = self.lock(id)?;
         let tail = self.store.tail(id)?;
@@ -308,7 +308,7 @@ impl fmt::Debug for ImportTrail {
 
 impl ImportTrail {
     /// Takes the entries that a session has in common with the last one, and the newest stored entry after that import.
-    fn take(&mut self, session: &Session) -> (DoneParts, Option<Tail>) {
+    fn take_common(&mut self, session: &Session) -> (DoneParts, Option<Tail>) {
         let Self { last, mut done } = std::mem::take(self);
         let Some((last, end)) = last else { return Default::default() };
         done.truncate(session.entries_in_common(&last));

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// What is said at the first Ctrl-C.
-const STOPPING: &str = "Stopping after this file. Press Ctrl-C again to stop at once.";
+const STOPPING: &str = "Stopping. Press Ctrl-C again to stop at once.";
 
 /// Imports every file. If one cannot be read, the others still are.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -69,7 +69,9 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     passed_over.into_iter().for_each(|(path, reason)| importer.counts.skip(&path, reason));
     let (_signals, stopped) = SignalWatch::stops_work(STOPPING);
     let is_stopped = || stopped.load(Ordering::Relaxed);
+    let mut done = 0;
     for candidate in candidates.iter().take_while(|_| !is_stopped()) {
+        done += 1;
         bar.suspend(|| match arguments.watch {
             true => watch.import(&mut importer, candidate, &mut |step| printer.tell(step)),
             false => importer.file(candidate, &mut |step| printer.tell(step)),
@@ -83,10 +85,8 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     context::settle(&*store);
     if is_stopped() {
         output::talk(&sentence(&importer.counts));
-        output::talk(&format!(
-            "Stopped before the end: {} files were found. What was imported is saved; the same command imports the rest.",
-            candidates.len()
-        ));
+        let all = plural(candidates.len(), "file");
+        output::talk(&format!("Stopped after {done} of {all}. The same command imports the rest."));
         return Ok(INTERRUPTED);
     }
     if arguments.watch {
