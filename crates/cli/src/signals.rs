@@ -25,14 +25,34 @@ pub struct SignalWatch {
 impl SignalWatch {
     /// Calls `then` at the first signal. Listening has begun when this returns.
     pub fn start(then: impl FnOnce() + Send + 'static) -> Self {
-        let (open, closed) = oneshot::channel::<()>();
+        Self::start_twice(then, || {})
+    }
+
+    /// Sets the flag at the first signal, so that work which is done piece by piece stops after a piece. A second signal ends the
+    /// process at once.
+    pub fn stops_work(what: &'static str) -> (Self, Arc<AtomicBool>) {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopped);
+        let first = move || {
+            stop.store(true, Ordering::Relaxed);
+            output::talk(what);
+        };
+        (Self::start_twice(first, || std::process::exit(i32::from(INTERRUPTED))), stopped)
+    }
+
+    fn start_twice(first: impl FnOnce() + Send + 'static, second: impl FnOnce() + Send + 'static) -> Self {
+        let (open, mut closed) = oneshot::channel::<()>();
         let (ready, is_ready) = mpsc::channel::<()>();
         thread::spawn(move || {
             let _ = block_on(async move {
                 let mut signals = signals();
                 drop(ready);
                 tokio::select! {
-                    _ = next(&mut signals) => then(),
+                    _ = next(&mut signals) => first(),
+                    _ = &mut closed => return,
+                }
+                tokio::select! {
+                    _ = next(&mut signals) => second(),
                     _ = closed => {}
                 }
             });

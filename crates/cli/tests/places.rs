@@ -6,9 +6,9 @@ mod support;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
     time::{Duration, Instant},
@@ -564,6 +564,41 @@ impl Drop for Watching {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Ctrl-C in the middle of an import stops it after a file. What was imported is whole, is counted, and can be undone.
+#[cfg(unix)]
+#[test]
+fn an_import_that_is_interrupted_can_be_undone() {
+    let home = Home::new("sqlite");
+    for number in 0..3000 {
+        home.file(&format!("chats/{number}.json"), SOUND.replace("Two.", &format!("Two {number}.")));
+    }
+    let chats = home.path("chats").display().to_string();
+    let mut child = home
+        .command(&["import", "--json", &chats])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = vec![out.next().unwrap()];
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    lines.extend(out);
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
+    assert!(lines.len() < 3000, "it was over before the signal");
+    for line in &lines {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["new"], true, "one object per line");
+    }
+    let count = format!("{0} conversations read: {0} new", lines.len());
+    has(&err, &[&count, &format!("Stopped after {} of 3000 files", lines.len())]);
+    has(&home.out(&["verify"]), &["sound: "]);
+    assert_eq!(home.lines(&["import", "--undo", "--json"]).len(), lines.len());
+    assert_eq!(home.lines(&["list", "--json"]).len(), 0, "nothing is left over");
 }
 
 /// An agent's session is imported while the agent writes it, from files and from databases.

@@ -33,6 +33,10 @@ impl Summarize for PathDigester {
         (!self.0.is_lost()).then(|| crate::state::listed(&self.0))
     }
 
+    fn messages(&self) -> Option<u64> {
+        Some(self.0.messages())
+    }
+
     fn review(&mut self, entries: &[Entry]) {
         self.0 = PathState::of(&Tree::new(entries));
     }

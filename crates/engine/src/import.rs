@@ -23,7 +23,11 @@ use std::{
     ops::ControlFlow,
 };
 
-use rejoin_formats::{Session, session::instant, sessions::jsonl};
+use rejoin_formats::{
+    Session,
+    session::{EntryPlace, instant},
+    sessions::jsonl,
+};
 use rejoin_record::{
     Chain, Content, ConversationId, Entry, EntryId, Hash, Kind, Raw, Salt, Tail, Text, Timestamp,
     chain::Stamp, content::Branch, hash, json::Doc,
@@ -56,6 +60,29 @@ impl Writer<'_> {
         session: &Session,
         memory: &mut ImportMemory,
     ) -> Result<Imported, EngineError> {
+        self.import_with(session, memory, None)
+    }
+
+    /// Imports a session as [`Writer::import_again`] does. What it has in common with the session that was last imported with this
+    /// trail is not compared again. The trail keeps the session in memory.
+    ///
+    /// # Errors
+    /// As [`Writer::import`].
+    pub fn import_grown(
+        &self,
+        session: &Session,
+        memory: &mut ImportMemory,
+        trail: &mut ImportTrail,
+    ) -> Result<Imported, EngineError> {
+        self.import_with(session, memory, Some(trail))
+    }
+
+    fn import_with(
+        &self,
+        session: &Session,
+        memory: &mut ImportMemory,
+        mut trail: Option<&mut ImportTrail>,
+    ) -> Result<Imported, EngineError> {
         if session.format == jsonl::FORMAT {
             return Err(EngineError::OwnRecord(session.id));
         }
@@ -67,21 +94,31 @@ impl Writer<'_> {
         };
         let id = session.id;
         let now = self.clock.now();
-        let wanted = session.to_entries(now);
+        // If the import fails, the trail is lost, and the next one compares everything.
+        let (mut done, end) =
+            trail.as_deref_mut().map(|trail| trail.take_common(&session)).unwrap_or_default();
+        let (mut wanted, mut places) = session.entries_after(&done.places, now);
         let _lock = self.lock(id)?;
         let tail = self.store.tail(id)?;
-        let (known, compared) = match memory.take(self.store, id, tail) {
+        let known = memory.take(self.store, id, tail);
+        if !done.places.is_empty() && (known.is_none() || end != tail) {
+            done = DoneParts::default();
+            (wanted, places) = session.entries_after(&[], now);
+        }
+        let (known, compared) = match known {
             Some(known) => (known, 0),
             None => StoredEntries::read(self.store, id, tail)?,
         };
         let compared = Cell::new(compared);
         let mut import = Import { id, now, chain: Chain::at(tail), known, added: Vec::new(), compared };
-        let (seen, head) = import.run(&wanted);
-        let is_older = import.is_older(&seen, self.store);
+        let stored = import.run(&wanted, done.path_end());
+        let times: Vec<Option<Timestamp>> = wanted.iter().map(time).collect();
+        let seen = || done.ids().chain(stored.iter().copied()).chain(wanted.iter().map(Entry::id)).collect();
+        let is_older = import.is_older(seen, self.store);
         if is_older {
             import.added.clear();
-        } else if let Some(head) = head {
-            import.head(head, wanted.iter().filter_map(time).max());
+        } else if let Some(head) = stored.last().or(done.stored.last()) {
+            import.head(*head, times.iter().copied().max().flatten().max(done.newest()));
         }
         let added = import.added.len() as u64;
         let after = append_in_batches(self.store, id, tail, &import.added)?;
@@ -95,6 +132,10 @@ impl Writer<'_> {
         if !is_older {
             entries.iter().for_each(|entry| known.stored(id, entry));
             memory.put(self.store, id, after, known);
+            if let Some(trail) = trail {
+                done.add(places, stored, &times);
+                *trail = ImportTrail { last: Some((session.into_owned(), after)), done };
+            }
         }
         Ok(Imported { id, new: tail.is_none(), added, messages, compared: compared.get(), growth })
     }
@@ -251,6 +292,73 @@ impl fmt::Debug for ImportMemory {
     }
 }
 
+/// What the last import of a session stored, so that the next import of the same source, which has grown, need only look at what is
+/// new.
+#[derive(Default)]
+pub struct ImportTrail {
+    /// The session, and the newest stored entry afterwards.
+    last: Option<(Session, Option<Tail>)>,
+    done: DoneParts,
+}
+
+impl fmt::Debug for ImportTrail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImportTrail").field("entries", &self.done.places.len()).finish()
+    }
+}
+
+impl ImportTrail {
+    /// Takes the entries that a session has in common with the last one, and the newest stored entry after that import.
+    fn take_common(&mut self, session: &Session) -> (DoneParts, Option<Tail>) {
+        let Self { last, mut done } = std::mem::take(self);
+        let Some((last, end)) = last else { return Default::default() };
+        done.truncate(session.entries_in_common(&last));
+        (done, end)
+    }
+}
+
+/// The first entries of a session, which need not be compared again.
+#[derive(Default)]
+struct DoneParts {
+    places: Vec<EntryPlace>,
+    /// The stored id of each, or of its replacement.
+    stored: Vec<EntryId>,
+    /// The newest time up to each of them.
+    newest: Vec<Option<Timestamp>>,
+}
+
+impl DoneParts {
+    fn truncate(&mut self, count: usize) {
+        self.places.truncate(count);
+        self.stored.truncate(count);
+        self.newest.truncate(count);
+    }
+
+    fn add(&mut self, places: Vec<EntryPlace>, stored: Vec<EntryId>, times: &[Option<Timestamp>]) {
+        let mut newest = self.newest();
+        self.newest.extend(times.iter().take(places.len()).map(|time| {
+            newest = newest.max(*time);
+            newest
+        }));
+        self.stored.extend(stored.into_iter().take(places.len()));
+        self.places.extend(places);
+    }
+
+    /// The stored id of the last entry on the path.
+    fn path_end(&self) -> Option<EntryId> {
+        let end = self.places.last()?.on_path();
+        Some(self.stored[self.places.iter().rposition(|place| place.id() == end)?])
+    }
+
+    fn newest(&self) -> Option<Timestamp> {
+        self.newest.last().copied().flatten()
+    }
+
+    fn ids(&self) -> impl Iterator<Item = EntryId> {
+        self.places.iter().map(EntryPlace::id).chain(self.stored.iter().copied())
+    }
+}
+
 /// The stored entries of a conversation.
 #[derive(Default)]
 struct StoredEntries {
@@ -371,15 +479,15 @@ struct Import {
 }
 
 impl Import {
-    /// Finds the place of every wanted entry. Returns the ids that the source knows, and its head.
-    fn run(&mut self, wanted: &[Entry]) -> (HashSet<EntryId>, Option<EntryId>) {
+    /// Finds the place of every wanted entry. The first of them follows `path_end`, unless that is the header. Returns the stored id
+    /// of each, or of its replacement.
+    fn run(&mut self, wanted: &[Entry], path_end: Option<EntryId>) -> Vec<EntryId> {
         let context = wanted.last().filter(|entry| entry.envelope().kind == Kind::Context);
         let context = context.and_then(Entry::body).map(body_hash);
         let (parents, on_path) = paths(wanted);
-        // The stored id of each wanted entry, or of its replacement.
         let mut actual: Vec<EntryId> = Vec::with_capacity(wanted.len());
         for (number, entry) in wanted.iter().enumerate() {
-            let parent = parents[number].map(|parent| actual[parent]);
+            let parent = parents[number].map(|parent| actual[parent]).or(path_end);
             let found = match (parent, &entry.envelope().kind) {
                 (None, _) => self.header(entry),
                 // The head is set at the end.
@@ -389,13 +497,12 @@ impl Import {
             };
             actual.push(found);
         }
-        let head = actual.last().copied();
-        (actual.into_iter().chain(wanted.iter().map(Entry::id)).collect(), head)
+        actual
     }
 
     /// Whether the source is an older copy: it adds nothing new, and lacks an entry that is stored. Its last message may be cut
-    /// short. In that case nothing is imported, not even its head.
-    fn is_older(&self, seen: &HashSet<EntryId>, store: &dyn Store) -> bool {
+    /// short. In that case nothing is imported, not even its head. `seen` returns the ids that the source knows.
+    fn is_older(&self, seen: impl FnOnce() -> HashSet<EntryId>, store: &dyn Store) -> bool {
         if self.known.damaged || self.added.is_empty() {
             return false;
         }
@@ -410,6 +517,7 @@ impl Import {
         if self.added.iter().any(since) {
             return false;
         }
+        let seen = seen();
         // Entries that were appended here are not part of the source.
         let more = |node: &Node| {
             let of_source = !node.ours && node.id.is_derived() && self.known.stored.contains(&node.id);

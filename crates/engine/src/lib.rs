@@ -53,7 +53,7 @@ pub use conversation::{Appended, Conversation, Pinning, PruneReport, Saved, Turn
 pub use digest::{digest, time_of};
 pub use draft::{list, summary};
 pub use error::EngineError;
-pub use import::ImportMemory;
+pub use import::{ImportMemory, ImportTrail};
 #[cfg(feature = "agent")]
 pub use manager::{ConversationManager, ManagerError, RunningConversation};
 #[cfg(feature = "agent")]

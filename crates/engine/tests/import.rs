@@ -7,10 +7,14 @@ mod support;
 use std::sync::Arc;
 
 use proptest::{prelude::*, test_runner::Config};
-use rejoin_engine::{Conversation, EngineError, ImportMemory, Mode, read};
-use rejoin_formats::Session;
+use rejoin_engine::{Conversation, EngineError, ImportMemory, ImportTrail, Mode, read};
+use rejoin_formats::{
+    Input, Session,
+    sessions::{self, GrowingFile},
+};
 use rejoin_record::{
-    Chain, Content, Entry, EntryId, Hash, Kind, Message, Salt, Timestamp, Tree, chain::Stamp, content::Meta,
+    Chain, Content, Entry, EntryId, Envelope, Hash, Kind, Message, Salt, Timestamp, Tree, chain::Stamp,
+    content::Meta,
 };
 use rejoin_store::{Store, memory::Memory};
 use rejoin_view::path::Walk;
@@ -225,6 +229,22 @@ fn the_head_stays_where_somebody_went_on() {
     assert_verifies(&store, before.id);
 }
 
+/// After an import of a grown source was taken back, a list counts the messages from before, and again those of a repeated import.
+#[test]
+fn a_list_counts_the_messages_on_the_path() {
+    let (store, clock) = (memory(), Counting);
+    let (short, long) = (chat(&["one", "two", "three"]), chat(&["one", "two", "three", "four", "five"]));
+    let count = || store.summary(short.id).unwrap().messages;
+    writer(&store, &clock).import(&short).unwrap();
+    assert_eq!(count(), 3);
+    let growth = writer(&store, &clock).import(&long).unwrap().growth.unwrap();
+    assert_eq!(count(), 5);
+    writer(&store, &clock).take_back(short.id, growth).unwrap();
+    assert_eq!(count(), 3);
+    writer(&store, &clock).import(&long).unwrap();
+    assert_eq!(count(), 5);
+}
+
 /// Entries off the path do not move the head.
 #[test]
 fn what_is_said_beside_moves_no_head() {
@@ -242,7 +262,10 @@ fn what_is_said_beside_moves_no_head() {
     assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 2, "the message, and the way back");
     assert_eq!(read_back(&store, &after), lines(&after));
     assert_eq!(writer(&store, &clock).import(&after).unwrap().added, 0);
-    assert_eq!(store.summary(before.id).unwrap().messages, 3, "it is kept");
+    let messages =
+        stored(&store, before.id).iter().filter(|entry| entry.envelope().kind == Kind::Message).count();
+    assert_eq!(messages, 3, "it is kept");
+    assert_eq!(store.summary(before.id).unwrap().messages, 2, "a list counts those on the path");
     assert_verifies(&store, before.id);
 }
 
@@ -387,11 +410,15 @@ fn rollout_line(number: usize, step: &Step) -> String {
 }
 
 fn rollout(steps: &[Step]) -> Session {
+    session("rollout-0199-x.jsonl", &rollout_text(steps))
+}
+
+fn rollout_text(steps: &[Step]) -> String {
     let meta = r#"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"0199-x","cwd":"/w","originator":"o","cli_version":"1"}}"#;
     let first = rollout_line(0, &Step::User(0));
     let rest: Vec<String> =
         steps.iter().enumerate().map(|(number, step)| rollout_line(number + 1, step)).collect();
-    session("rollout-0199-x.jsonl", &format!("{meta}\n{first}\n{}\n", rest.join("\n")))
+    format!("{meta}\n{first}\n{}\n", rest.join("\n"))
 }
 
 /// A transcript in which each line follows any of the lines before it: people go back and take another way.
@@ -405,6 +432,197 @@ fn forked(parents: &[(usize, u8)]) -> Session {
         lines.push((names[number + 1].as_str(), Some(names[parent].as_str()), role, texts[number].as_str()));
     }
     transcript(&lines)
+}
+
+/// A line of a transcript, as it is written while the agent works.
+#[derive(Debug, Clone)]
+enum TranscriptStep {
+    User(u8),
+    /// A piece of a response; pieces with the same number are one message.
+    Say(u8),
+    Call(u8, u8),
+    Result(u8),
+    /// A result that names no call.
+    ResultOfNone,
+    Title(u8),
+    Tip,
+    Note,
+    Compact,
+    /// The next line follows one that is so many lines before.
+    Back(u8),
+}
+
+fn transcript_step() -> impl Strategy<Value = TranscriptStep> {
+    use TranscriptStep::{Back, Call, Compact, Note, Result, ResultOfNone, Say, Tip, Title, User};
+    prop_oneof![
+        4 => any::<u8>().prop_map(User),
+        4 => (0..6u8).prop_map(Say),
+        4 => (0..6u8, 0..6u8).prop_map(|(message, id)| Call(message, id)),
+        5 => (0..6u8).prop_map(Result),
+        1 => Just(ResultOfNone),
+        1 => any::<u8>().prop_map(Title),
+        1 => Just(Tip),
+        1 => Just(Note),
+        1 => Just(Compact),
+        2 => (1..6u8).prop_map(Back),
+    ]
+}
+
+fn transcript_text(steps: &[TranscriptStep]) -> String {
+    let mut text = String::new();
+    let mut ids: Vec<String> = Vec::new();
+    let mut parent: Option<usize> = None;
+    for (number, step) in steps.iter().enumerate() {
+        let uuid = format!("u{number}");
+        let above = parent.map_or(String::from("null"), |parent| format!("\"{}\"", ids[parent]));
+        let line = |kind: &str, message: &str| {
+            format!(
+                r#"{{"parentUuid":{above},"isSidechain":false,"sessionId":"s-1","type":"{kind}","uuid":"{uuid}","timestamp":"2026-01-01T00:{:02}:{:02}.000Z",{message}}}"#,
+                number / 60,
+                number % 60
+            )
+        };
+        let said = |message: u8, block: String| {
+            let answer = format!(
+                r#""message":{{"id":"msg_{message}","type":"message","role":"assistant","model":"m","content":[{block}]}}"#
+            );
+            line("assistant", &answer)
+        };
+        let result = |block: &str| {
+            line(
+                "user",
+                &format!(r#""message":{{"role":"user","content":[{{"type":"tool_result",{block}}}]}}"#),
+            )
+        };
+        let (line, follows) = match step {
+            TranscriptStep::User(text) => {
+                (line("user", &format!(r#""message":{{"role":"user","content":"words {text}"}}"#)), true)
+            }
+            TranscriptStep::Say(message) => {
+                (said(*message, format!(r#"{{"type":"text","text":"piece {number}"}}"#)), true)
+            }
+            TranscriptStep::Call(message, id) => {
+                let call =
+                    format!(r#"{{"type":"tool_use","id":"toolu_{id}","name":"Bash","input":{{"n":{id}}}}}"#);
+                (said(*message, call), true)
+            }
+            TranscriptStep::Result(id) => (
+                result(&format!(
+                    r#""tool_use_id":"toolu_{id}","content":"Full output saved to: /p/tool-results/{id}.txt""#
+                )),
+                true,
+            ),
+            TranscriptStep::ResultOfNone => (result(r#""content":"files""#), true),
+            TranscriptStep::Title(text) => (
+                format!(r#"{{"type":"custom-title","customTitle":"title {text}","sessionId":"s-1"}}"#),
+                false,
+            ),
+            TranscriptStep::Tip => {
+                let tip = parent.map_or("", |parent| ids[parent].as_str());
+                (
+                    format!(
+                        r#"{{"type":"last-prompt","lastPrompt":"x","leafUuid":"{tip}","sessionId":"s-1"}}"#
+                    ),
+                    false,
+                )
+            }
+            TranscriptStep::Note => {
+                (line("system", r#""subtype":"note","content":"a note","isMeta":false"#), true)
+            }
+            TranscriptStep::Compact => (
+                line(
+                    "system",
+                    r#""subtype":"compact_boundary","content":"Conversation compacted","logicalParentUuid":null"#,
+                ),
+                true,
+            ),
+            TranscriptStep::Back(lines) => {
+                parent = ids.len().checked_sub(1 + usize::from(*lines));
+                continue;
+            }
+        };
+        if follows {
+            ids.push(uuid);
+            parent = Some(ids.len() - 1);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Reads a file on after each piece of it was written, and imports what it holds then. Compares with reading and importing the
+/// whole file each time.
+fn reads_on(format: &str, name: &str, text: &str, cuts: &[usize]) -> Result<(), TestCaseError> {
+    let format = sessions::named(format).unwrap();
+    let (on, whole, clock) = (memory(), memory(), Counting);
+    let (mut known, mut trail) = (ImportMemory::default(), ImportTrail::default());
+    let mut file = GrowingFile::new(format).unwrap();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).chain([text.len()]).collect();
+    cuts.sort_unstable();
+    for end in cuts {
+        let written = &text.as_bytes()[..end];
+        let lines = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
+        let start = usize::try_from(file.remembered()).unwrap();
+        let read = file.read_on(name, None, &mut &written[start..lines], &mut &written[lines..]);
+        let input = Input::new(name, written);
+        let expected = input.map_err(Into::into).and_then(|input| sessions::read(&input, Some(format)));
+        let (Ok(read), Ok(expected)) = (&read, &expected) else {
+            prop_assert_eq!(read.is_err(), expected.is_err(), "{:?} {:?}", read, expected);
+            file = GrowingFile::new(format).unwrap();
+            trail = ImportTrail::default();
+            continue;
+        };
+        prop_assert_eq!(format!("{:?}", read.findings), format!("{:?}", expected[0].findings));
+        prop_assert_eq!(format!("{:?}", read.messages), format!("{:?}", expected[0].messages));
+        prop_assert_eq!(format!("{:?}", read.set_aside), format!("{:?}", expected[0].set_aside));
+        prop_assert_eq!(format!("{:?}", read.details), format!("{:?}", expected[0].details));
+        prop_assert_eq!(&read.places, &expected[0].places);
+        prop_assert_eq!(read.id, expected[0].id);
+        let grown = writer(&on, &clock).import_grown(read, &mut known, &mut trail).unwrap();
+        let added = writer(&whole, &clock).import(&expected[0]).unwrap().added;
+        prop_assert_eq!((grown.added, grown.messages), (added, expected[0].messages.len() as u64));
+        prop_assert_eq!(envelopes(&on, read), envelopes(&whole, read));
+        prop_assert_eq!(places(&on, read), places(&whole, read));
+        if !file.is_lasting() {
+            file = GrowingFile::new(format).unwrap();
+        }
+    }
+    Ok(())
+}
+
+/// What was read of a file before need not be looked at again when a turn is added to it.
+#[test]
+fn a_file_that_is_read_on_has_its_beginning_in_common() {
+    let turn = [Step::User(1), Step::Say(2), Step::Call(1), Step::Result(1), Step::Bookkeeping, Step::Say(3)];
+    let turns: Vec<Step> = turn.iter().cycle().take(60).cloned().collect();
+    let said = |number: u8| TranscriptStep::Say(number);
+    let talk =
+        [TranscriptStep::User(1), said(1), TranscriptStep::Call(1, 1), TranscriptStep::Result(1), said(2)];
+    let talk: Vec<TranscriptStep> = talk.iter().cycle().take(60).cloned().collect();
+    for (format, before, after) in [
+        ("codex", rollout_text(&turns[..54]), rollout_text(&turns)),
+        ("claude-code", transcript_text(&talk[..55]), transcript_text(&talk)),
+    ] {
+        let mut file = GrowingFile::new(sessions::named(format).unwrap()).unwrap();
+        let mut read = |text: &str| file.read_on("x", None, &mut text.as_bytes(), &mut &b""[..]).unwrap();
+        let earlier = read(&before);
+        let later = read(after.strip_prefix(before.as_str()).unwrap());
+        let (all, common) = (
+            earlier.to_entries("2026-01-01T00:00:00Z".parse().unwrap()).len(),
+            later.entries_in_common(&earlier),
+        );
+        assert!(common + 3 >= all && common > 40, "{format}: {common} of {all}");
+    }
+}
+
+/// The number, the kind and the source's time of each entry of a conversation.
+fn envelopes(store: &dyn Store, session: &Session) -> Vec<(u64, Kind, Option<String>)> {
+    let envelope = |entry: &Entry| {
+        let Envelope { seq, kind, source_time, .. } = entry.envelope().clone();
+        (seq, kind, source_time.map(|time| time.to_string()))
+    };
+    stored(store, session.id).iter().map(envelope).collect()
 }
 
 /// The entries of a conversation in order: the id, the content and the parent of each.
@@ -485,6 +703,24 @@ proptest! {
     fn a_growing_transcript(parents in proptest::collection::vec((0..20usize, any::<u8>()), 0..10)) {
         let states: Vec<Session> = (0..=parents.len()).map(|count| forked(&parents[..count])).collect();
         grows(&states)?;
+    }
+
+    /// A rollout that is read on after each piece of it, however it is divided, is imported as if it were read whole each time.
+    #[test]
+    fn a_rollout_that_is_read_on(
+        steps in proptest::collection::vec(step(), 0..40),
+        cuts in proptest::collection::vec(any::<usize>(), 1..20),
+    ) {
+        reads_on("codex", "rollout-0199-x.jsonl", &rollout_text(&steps), &cuts)?;
+    }
+
+    /// The same for a transcript with branches, compactions, late results, and messages of several lines.
+    #[test]
+    fn a_transcript_that_is_read_on(
+        steps in proptest::collection::vec(transcript_step(), 1..40),
+        cuts in proptest::collection::vec(any::<usize>(), 1..20),
+    ) {
+        reads_on("claude-code", "s-1.jsonl", &transcript_text(&steps), &cuts)?;
     }
 
     /// The same for a list whose messages change meanwhile.

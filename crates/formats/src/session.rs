@@ -74,6 +74,26 @@ pub struct SetAside {
     pub what: Aside,
 }
 
+impl Aside {
+    /// Whether it is the same as an item of an earlier version of the session. A message that was read again counts as changed.
+    fn is(&self, before: &Self) -> bool {
+        /// Texts are nearly always the same memory, so that they need not be compared.
+        fn same(one: &str, other: &str) -> bool {
+            std::ptr::eq(one, other) || one == other
+        }
+        match (self, before) {
+            (Self::Raw(one), Self::Raw(other))
+            | (Self::Unknown(one), Self::Unknown(other))
+            | (Self::Title(one), Self::Title(other))
+            | (Self::Compacted { summary: one }, Self::Compacted { summary: other }) => same(one, other),
+            (Self::Snapshot(one), Self::Snapshot(other)) => same(one.as_str(), other.as_str()),
+            (Self::Hidden(one, own), Self::Hidden(other, theirs)) => Arc::ptr_eq(one, other) && own == theirs,
+            (Self::Scope(one), Self::Scope(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
 impl SetAside {
     /// Something around the messages that begins at this byte of the input.
     pub(crate) fn around(offset: usize, what: Aside) -> Self {
@@ -379,77 +399,189 @@ impl Session {
         natives.filter_map(first).next().or_else(|| lines.into_iter().find_map(|line| cwd(line)))
     }
 
-    /// Everything in the order in which it is recorded. Messages that a compaction hides are before it on the path; messages of other
-    /// branches are not on the path.
-    fn steps(&self) -> Vec<Step<'_>> {
-        let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
-        let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
-        let mut steps = Vec::with_capacity(self.messages.len() + self.set_aside.len());
-        let mut aside = self.set_aside.iter().enumerate().peekable();
-        for place in 0..=self.messages.len() {
-            while let Some((number, item)) = aside.next_if(|(_, item)| item.after <= place) {
-                steps.push(match &item.what {
-                    Aside::Hidden(message, detail) if number >= compacted || detail.is_elsewhere => {
-                        Step::OffPath(message, detail)
-                    }
-                    Aside::Hidden(message, detail) => Step::Message(message, Some(detail)),
-                    Aside::Compacted { summary } => Step::Compacted(summary),
-                    what => Step::Aside(what),
-                });
-            }
-            let message = self.messages.get(place);
-            steps.extend(message.map(|message| Step::Message(message, self.details.get(place))));
-        }
-        steps
-    }
-
     /// Converts the conversation to entries of the record. The same source gives the same ids, also after it has grown. Salts
     /// are derived too, so that importing twice gives the same bytes.
     pub fn to_entries(&self, imported_at: Timestamp) -> Vec<Entry> {
+        self.entries_after(&[], imported_at).0
+    }
+
+    /// The last of these entries, if the places of the first ones are known from an earlier version of the session, with which it
+    /// has them [in common](Self::entries_in_common). The second list holds the places of the new ones. The context and the branch
+    /// at the end have none, because they are not the same in a later version. The entries are for comparing: their numbers and
+    /// hashes begin anew.
+    pub fn entries_after(
+        &self,
+        known: &[EntryPlace],
+        imported_at: Timestamp,
+    ) -> (Vec<Entry>, Vec<EntryPlace>) {
+        let parts = self.parts().into_iter().skip(known.len().saturating_sub(1));
+        let last = known.last();
         let mut import = Import {
             session: self,
             imported_at,
             chain: Chain::empty(),
-            parent: self.id.to_string(),
-            path: None,
-            entries: Vec::with_capacity(self.messages.len() + self.set_aside.len() + 1),
-            used: HashSet::new(),
+            last: last.map(|last| last.id),
+            path: last.map(|last| last.path),
+            entries: Vec::new(),
+            places: Vec::new(),
+            used: known.iter().filter(|place| place.has_own_id).map(|place| place.id).collect(),
         };
-        let metadata = Metadata {
+        if known.is_empty() {
+            import.entries.reserve(self.messages.len() + self.set_aside.len() + 1);
+            import.append(&Content::Header(self.header()), "header", &Detail::default());
+        }
+        for part in parts {
+            match part {
+                Part::Message(message, detail) => import.message(message, detail),
+                Part::Branch(message, detail) => import.branch(message, detail),
+                Part::Compaction(summary, came_with) => import.compaction(summary, &came_with),
+                Part::Aside(what) => import.aside(what),
+            }
+        }
+        let mut places = std::mem::take(&mut import.places);
+        // The context is last because it may change as the source grows: no other id depends on it.
+        import.context();
+        places.shrink_to_fit();
+        (import.entries, places)
+    }
+
+    /// How many entries at the beginning are the same as those of an earlier version of the session, not counting the context and
+    /// the branch at its end.
+    pub fn entries_in_common(&self, earlier: &Self) -> usize {
+        if self.header() != earlier.header() {
+            return 0;
+        }
+        1 + self.parts().iter().zip(earlier.parts()).take_while(|(part, before)| part.is(before)).count()
+    }
+
+    /// How many messages, and how many items that were set aside, are the same as in an earlier version of the session.
+    pub(crate) fn same_parts_as(&self, earlier: &Self) -> (usize, usize) {
+        let messages = self.messages.iter().zip(&earlier.messages);
+        let asides = self.set_aside.iter().zip(&earlier.set_aside);
+        (
+            messages.take_while(|(message, before)| Arc::ptr_eq(message, before)).count(),
+            asides.take_while(|(item, before)| item.what.is(&before.what)).count(),
+        )
+    }
+
+    fn header(&self) -> Metadata {
+        Metadata {
             conversation: self.id,
             provider: None,
             // A source that grows may change its model, but its header must stay the same.
             model: self.context.model().filter(|_| self.details.is_empty()).map(Text::from),
             directory: None,
             format: Some(Text::new(self.format)),
-        };
-        import.append(&Content::Header(metadata), "header", &Detail::default());
-        let steps = self.steps();
-        let nothing = Detail::default();
-        for (number, step) in steps.iter().enumerate() {
-            match step {
-                Step::Message(message, detail) => import.message(message, detail.unwrap_or(&nothing)),
-                Step::OffPath(message, detail) => import.branch(message, detail),
-                Step::Compacted(summary) => import.compacted(summary, &steps[number + 1..]),
-                Step::Aside(what) => import.aside(what),
+        }
+    }
+
+    /// Everything that becomes an entry, in the order of the record, except the header and what is at the end. Messages that a
+    /// compaction hides are before it on the path; messages of other branches are not on the path.
+    fn parts(&self) -> Vec<Part<'_>> {
+        let is_compaction = |item: &SetAside| matches!(item.what, Aside::Compacted { .. });
+        let compacted = self.set_aside.iter().rposition(is_compaction).map_or(0, |place| place + 1);
+        let mut parts = Parts::with_capacity(self.messages.len() + self.set_aside.len());
+        let mut aside = self.set_aside.iter().enumerate().peekable();
+        for place in 0..=self.messages.len() {
+            while let Some((number, item)) = aside.next_if(|(_, item)| item.after <= place) {
+                match &item.what {
+                    Aside::Hidden(message, detail) if number >= compacted || detail.is_elsewhere => {
+                        parts.all.push(Part::Branch(message, detail));
+                    }
+                    Aside::Hidden(message, detail) => parts.message(message, detail),
+                    Aside::Compacted { summary } => parts.compaction(summary),
+                    what => parts.all.push(Part::Aside(what)),
+                }
+            }
+            if let Some(message) = self.messages.get(place) {
+                parts.message(message, self.details.get(place).unwrap_or(&NO_DETAIL));
             }
         }
-        // The context is last because it may change as the source grows: no other id depends on it.
-        import.context();
-        import.entries
+        parts.all
     }
 }
 
-/// One item of a session.
-enum Step<'s> {
-    /// A message on the path.
-    Message(&'s Message, Option<&'s Detail>),
-    /// A message on another branch.
-    OffPath(&'s Message, &'s Detail),
-    /// A compaction, with its summary.
-    Compacted(&'s Text),
-    /// Anything else.
+/// What is recorded about a message of which the source records nothing.
+static NO_DETAIL: Detail =
+    Detail { id: None, time: None, pieces: Vec::new(), of_compaction: None, is_elsewhere: false };
+
+/// A part of a session that becomes an entry.
+enum Part<'s> {
+    Message(&'s Arc<Message>, &'s Detail),
+    /// A message off the path.
+    Branch(&'s Arc<Message>, &'s Detail),
+    /// A compaction: its summary, and the messages after it that came with it, each with the number of messages in between.
+    Compaction(&'s Text, Vec<(u64, CompactionPart)>),
     Aside(&'s Aside),
+}
+
+impl Part<'_> {
+    /// Whether it is the same as a part of an earlier version of the session. A message that was read again counts as changed.
+    fn is(&self, before: &Part<'_>) -> bool {
+        match (self, before) {
+            (Self::Message(one, own), Part::Message(other, theirs))
+            | (Self::Branch(one, own), Part::Branch(other, theirs)) => {
+                Arc::ptr_eq(one, other) && own == theirs
+            }
+            (Self::Compaction(one, own), Part::Compaction(other, theirs)) => one == other && own == theirs,
+            (Self::Aside(one), Part::Aside(other)) => one.is(other),
+            _ => false,
+        }
+    }
+}
+
+/// The parts of a session while they are collected.
+struct Parts<'s> {
+    all: Vec<Part<'s>>,
+    /// The place of the last compaction, and the number of messages after it on the path.
+    compaction: Option<(usize, u64)>,
+}
+
+impl<'s> Parts<'s> {
+    fn with_capacity(count: usize) -> Self {
+        Self { all: Vec::with_capacity(count), compaction: None }
+    }
+
+    fn compaction(&mut self, summary: &'s Text) {
+        self.compaction = Some((self.all.len(), 0));
+        self.all.push(Part::Compaction(summary, Vec::new()));
+    }
+
+    fn message(&mut self, message: &'s Arc<Message>, detail: &'s Detail) {
+        if let Some((compaction, between)) = &mut self.compaction {
+            if let (Some(Part::Compaction(_, came_with)), Some(part)) =
+                (self.all.get_mut(*compaction), detail.of_compaction)
+            {
+                came_with.push((*between, part));
+            }
+            *between += 1;
+        }
+        self.all.push(Part::Message(message, detail));
+    }
+}
+
+/// The place of an entry among those of its session, from which the entries after it derive.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryPlace {
+    id: EntryId,
+    /// The last entry on the path: this one, unless it is on another branch.
+    path: (EntryId, Hash),
+    /// Whether its id derives from the source's own.
+    has_own_id: bool,
+}
+
+impl EntryPlace {
+    /// The id of the entry.
+    #[must_use]
+    pub fn id(&self) -> EntryId {
+        self.id
+    }
+
+    /// The id of the last entry on the path up to here.
+    #[must_use]
+    pub fn on_path(&self) -> EntryId {
+        self.path.0
+    }
 }
 
 /// The entries of a session while they are created.
@@ -457,10 +589,11 @@ struct Import<'s> {
     session: &'s Session,
     imported_at: Timestamp,
     chain: Chain,
-    parent: String,
+    last: Option<EntryId>,
     /// The last entry on the path.
     path: Option<(EntryId, Hash)>,
     entries: Vec<Entry>,
+    places: Vec<EntryPlace>,
     /// The ids that derive from the source's own.
     used: HashSet<EntryId>,
 }
@@ -468,18 +601,21 @@ struct Import<'s> {
 impl Import<'_> {
     fn append(&mut self, content: &Content, bytes: &str, detail: &Detail) {
         let kind = content.kind().expect("BUG: an import has content of a known kind");
-        let source = detail.id.as_ref().map_or(self.parent.as_str(), Text::as_str);
+        let parent = self.last.map_or_else(|| self.session.id.to_string(), |last| last.to_string());
+        let source = detail.id.as_ref().map_or(parent.as_str(), Text::as_str);
         let mut id = EntryId::derive(&self.session.id, source, bytes);
         // A source may give two messages the same id and the same bytes. Only one entry can have what derives from them.
         if detail.id.is_some() && !self.used.insert(id) {
-            id = EntryId::derive(&self.session.id, &self.parent, bytes);
+            id = EntryId::derive(&self.session.id, &parent, bytes);
         }
         let salt = Salt(id.as_uuid().into_bytes());
         let stamp = Stamp { id, timestamp: self.imported_at, salt, source_time: detail.time.clone() };
         let entry = self.chain.append_under(self.path, kind, content, stamp);
-        self.path = Some((id, entry.hash()));
-        self.parent = id.to_string();
+        let path = (id, entry.hash());
+        self.path = Some(path);
+        self.last = Some(id);
         self.entries.push(entry);
+        self.places.push(EntryPlace { id, path, has_own_id: detail.id.is_some() });
     }
 
     /// Adds a message off the path: the next entry follows the one before it.
@@ -488,13 +624,16 @@ impl Import<'_> {
         let path = self.path;
         self.message(message, detail);
         self.path = path;
+        if let (Some(place), Some(path)) = (self.places.last_mut(), path) {
+            place.path = path;
+        }
     }
 
     /// Adds the whole context: the system prompt and the tools as such, and every field verbatim, from which the body can be
     /// written again.
     fn context(&mut self) {
         let context = &self.session.context;
-        let beside = self.entries.last().is_some_and(|last| Some(last.id()) != self.path.map(|(id, _)| id));
+        let beside = self.last.is_some() && self.last != self.path.map(|(id, _)| id);
         if beside {
             // The last message is off the path: move the head back.
             let branch = Content::Branch(content::Branch { reason: None });
@@ -518,18 +657,10 @@ impl Import<'_> {
     }
 
     /// Adds a compaction, with the places of the messages after it that came with it.
-    fn compacted(&mut self, summary: &Text, after: &[Step<'_>]) {
-        let until = after.iter().position(|step| matches!(step, Step::Compacted(_))).unwrap_or(after.len());
-        let messages = after[..until].iter().filter_map(|step| match step {
-            Step::Message(_, detail) => Some(detail.and_then(|detail| detail.of_compaction)),
-            _ => None,
-        });
-        let parts: Vec<(u64, CompactionPart)> =
-            (0..).zip(messages).filter_map(|(place, part)| Some((place, part?))).collect();
+    fn compaction(&mut self, summary: &Text, parts: &[(u64, CompactionPart)]) {
         let is_summary = |(_, part): &&(u64, CompactionPart)| *part == CompactionPart::Summary;
         let summary_at = parts.iter().find(is_summary).map(|(place, _)| *place);
-        let came_with = Some(parts.into_iter().map(|(place, _)| place).collect());
-        let came_with = came_with.filter(|places: &Vec<u64>| !places.is_empty());
+        let came_with = (!parts.is_empty()).then(|| parts.iter().map(|(place, _)| *place).collect());
         let compacted = Compacted { came_with, summary_at, ..Compacted::new(summary.clone(), None) };
         self.append(&Content::Compacted(compacted), summary.as_str(), &Detail::default());
     }
@@ -541,8 +672,9 @@ impl Import<'_> {
                 (Content::Raw(raw), text.as_str())
             }
             Aside::Snapshot(data) => (Content::Snapshot(Snapshot { data: data.clone() }), data.as_str()),
+            // It is a part of its own.
             Aside::Hidden(message, detail) => return self.message(message, detail),
-            Aside::Compacted { summary } => return self.compacted(summary, &[]),
+            Aside::Compacted { summary } => return self.compaction(summary, &[]),
             Aside::Title(title) => {
                 let meta = Meta { title: Some(title.clone()), ..Meta::default() };
                 (Content::Meta(meta), title.as_str())

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 
 use rejoin_record::CallId;
 
+#[derive(Clone)]
 struct CallSlot {
     id: CallId,
     /// Whether the source gave the id.
@@ -15,7 +16,7 @@ struct CallSlot {
 }
 
 /// The ids of the calls of one message.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct UnusedIds {
     slots: Vec<CallSlot>,
     /// Slots by name; used ones are removed from the front.

@@ -39,6 +39,11 @@ impl<R: BufRead> Lines<R> {
         Self { source, number, start }
     }
 
+    /// The offset of the next line, and its number.
+    pub fn position(&self) -> (u64, u64) {
+        (self.start, self.number)
+    }
+
     /// Reads the next line into `bytes`, without its newline.
     ///
     /// # Errors

@@ -19,6 +19,11 @@ pub trait Summarize: Send {
     /// The state of the conversation. `None` if the kept state is not enough: then the caller must call [`Summarize::review`].
     fn state(&self) -> Option<SessionState>;
 
+    /// The number of messages on the path to the head, as far as the state is known. `None` if it counts all messages.
+    fn messages(&self) -> Option<u64> {
+        None
+    }
+
     /// Starts over with all entries of the conversation, in the order of appending.
     fn review(&mut self, entries: &[Entry]);
 

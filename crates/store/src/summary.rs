@@ -104,7 +104,7 @@ pub struct Summary {
     pub about: About,
     /// Whether a part is known to be unreadable or missing. Damage since the last read may not be known yet.
     pub damaged: bool,
-    /// The number of messages, on all branches.
+    /// The number of messages on the path to the head, including those that a compaction hides from a model.
     pub messages: u64,
     /// The number of entries.
     pub entries: u64,
@@ -146,7 +146,7 @@ impl Summary {
         if self.damaged { SessionState::Damaged } else { self.state }
     }
 
-    /// Adds one entry, without updating the state, which depends on the whole path.
+    /// Adds one entry, without updating the state and the count of messages on the path, which depend on the whole path.
     pub fn add(&mut self, entry: &Entry, digest: Digest) {
         // A missing entry leaves a gap.
         self.damaged |= entry.envelope().seq != self.tail.map_or(0, |tail| tail.seq + 1);
@@ -242,7 +242,7 @@ impl Tally {
         self.summary.damaged |= is_damaged;
     }
 
-    /// Updates the state. If it cannot be derived from the kept state, the entries up to the newest one are read again.
+    /// Updates the state and the count of messages. If the state cannot be derived from the kept state, the entries up to the newest one are read again.
     pub(crate) fn settle(&mut self, entries: impl FnOnce(u64) -> StoreResult<Vec<Entry>>) -> StoreResult<()> {
         if self.follows.state().is_none() {
             let newest = self.summary.tail.map_or(0, |tail| tail.seq);
@@ -250,6 +250,7 @@ impl Tally {
         }
         if let Some(state) = self.follows.state() {
             self.summary.state = state;
+            self.summary.messages = self.follows.messages().unwrap_or(self.summary.messages);
         }
         Ok(())
     }

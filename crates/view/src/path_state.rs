@@ -1,4 +1,4 @@
-//! The state of the path to the head: the last speaker, and the calls that wait for a result.
+//! The state of the path to the head: the number of messages, the last speaker, and the calls that wait for a result.
 //!
 //! Lists show this for every conversation, so it must not require walking each whole path. A [`PathState`] follows a conversation
 //! entry by entry, can be saved as a short text ([`PathState::to_text`]) and continued from it. It keeps only the open calls, not
@@ -57,6 +57,7 @@ pub struct PendingCall {
 #[derive(Debug, Default)]
 pub struct PathState {
     head: Option<EntryId>,
+    messages: u64,
     last_word: Option<LastWord>,
     asking: Option<EntryId>,
     interrupted: bool,
@@ -129,6 +130,7 @@ impl PathState {
 
     /// Takes everything about a message except its calls. A compaction's summary does not count as a last word.
     fn note_message(&mut self, entry: EntryId, message: &Message) {
+        self.messages += 1;
         self.interrupted = false;
         self.last_word = match message.role {
             Role::System | Role::Developer => self.last_word,
@@ -242,6 +244,11 @@ impl PathState {
         self.lost
     }
 
+    /// The number of messages on the path.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// The last speaker; `None` if there are only instructions so far.
     pub fn last_word(&self) -> Option<LastWord> {
         self.last_word
@@ -280,6 +287,7 @@ impl PathState {
         strays.sort_unstable();
         list([
             id(self.head),
+            self.messages.to_string(),
             id(self.asking),
             quoted(last_word.map_or("", |(_, name)| name)),
             self.interrupted.to_string(),
@@ -293,7 +301,7 @@ impl PathState {
         let read = || {
             let doc = Doc::parse(text).ok()?;
             let fields: Vec<Value<'_>> = doc.root()?.items().collect();
-            let &[head, asking, last_word, interrupted, open, strays] = fields.as_slice() else {
+            let &[head, messages, asking, last_word, interrupted, open, strays] = fields.as_slice() else {
                 return None;
             };
             let id = |value: Value<'_>| value.as_str()?.parse::<EntryId>().ok();
@@ -309,6 +317,7 @@ impl PathState {
             }
             let mut state = Self {
                 head: id(head),
+                messages: messages.as_u64()?,
                 asking: id(asking),
                 last_word: LastWord::NAMES
                     .iter()

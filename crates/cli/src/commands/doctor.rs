@@ -66,7 +66,9 @@ fn words(health: Health) -> &'static str {
 fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: bool) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
-        let since = wanted.since.map_or_else(String::new, |since| format!(" that changed since {since}"));
+        let since = wanted.since.map_or_else(String::new, |since| {
+            format!(" that changed since {}", since.strftime("%Y-%m-%d %H:%M:%S UTC"))
+        });
         output::data(&format!("No sessions found{since}. Looked in:"))?;
         for agent in &wanted.agents {
             let places = agent.looked_at(machine);
@@ -127,10 +129,17 @@ fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: b
         let agents = counts.iter().filter(|(_, counts)| counts.of(Health::Broken) > 0);
         let agents = agents.map(|(agent, _)| *agent).collect::<Vec<_>>().join(", ");
         let more = if dead > 0 { " more" } else { "" };
+        let are = agreeing(unclear as u64, "is", "are");
         output::data(&format!(
-            "{broken} {unclear}{more} of {sessions} are broken, and rejoin cannot tell what their own agents do about \
+            "{broken} {unclear}{more} of {sessions} {are} broken, and rejoin cannot tell what their own agents do about \
              that (in the table: unclear; {agents}). Resume one in its agent and see, or move it."
         ))?;
+        if agents.split(", ").any(|agent| agent == "Cursor") {
+            output::data(
+                "Cursor writes no results of calls to its transcripts, so every session in which it called a tool is among \
+                 them.",
+            )?;
+        }
     }
     output::data("  rejoin check PATH                                says what is wrong and where")?;
     // Suggest a command only if there is a file to use it on.

@@ -5,10 +5,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -23,7 +20,13 @@ use rejoin::{
 };
 
 use super::{history::say_what_is_remembered, report};
-use crate::{args::ImportArguments, commands::prelude::*, home, signals::SignalWatch, source, stream};
+use crate::{
+    args::ImportArguments, commands::prelude::*, failure::INTERRUPTED, home, signals::SignalWatch, source,
+    stream,
+};
+
+/// What is said at the first Ctrl-C.
+const STOPPING: &str = "Stopping. Press Ctrl-C again to stop at once.";
 
 /// Imports every file. If one cannot be read, the others still are.
 pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
@@ -64,22 +67,35 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let mut printer =
         ImportPrinter { verbosity: Verbosity::Full, from: arguments.from.as_deref(), json: arguments.json };
     passed_over.into_iter().for_each(|(path, reason)| importer.counts.skip(&path, reason));
-    for candidate in &candidates {
-        bar.suspend(|| watch.import(&mut importer, candidate, &mut |step| printer.tell(step)))?;
+    let (_signals, stopped) = SignalWatch::stops_work(STOPPING);
+    let is_stopped = || stopped.load(Ordering::Relaxed);
+    let mut done = 0;
+    for candidate in candidates.iter().take_while(|_| !is_stopped()) {
+        done += 1;
+        bar.suspend(|| match arguments.watch {
+            true => watch.import(&mut importer, candidate, &mut |step| printer.tell(step)),
+            false => importer.file(candidate, &mut |step| printer.tell(step)),
+        })?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    for address in databases {
+    for address in databases.into_iter().take_while(|_| !is_stopped()) {
         importer.database(address, &mut |step| printer.tell(step))?;
     }
     context::settle(&*store);
+    if is_stopped() {
+        output::talk(&sentence(&importer.counts));
+        let all = plural(candidates.len(), "file");
+        output::talk(&format!("Stopped after {done} of {all}. The same command imports the rest."));
+        return Ok(INTERRUPTED);
+    }
     if arguments.watch {
         let failed = importer.counts.failed;
         output::talk(&sentence(&importer.counts));
         printer.verbosity = Verbosity::News;
-        until_stopped(|stopped| {
+        until_stopped(&stopped, || {
             let candidates = look(importer.wanted()).files;
-            watch.look(&mut importer, &candidates, || !stopped(), &mut |step| printer.tell(step))
+            watch.look(&mut importer, &candidates, || !is_stopped(), &mut |step| printer.tell(step))
         })?;
         output::talk(&sentence(&importer.counts));
         return Ok(u8::from(failed > 0));
@@ -104,15 +120,13 @@ fn journal(cli: &CliContext) -> Journal {
 
 /// Polls until a signal arrives. Each poll returns the pause after it.
 fn until_stopped(
-    mut look: impl FnMut(&dyn Fn() -> bool) -> Result<Duration, Failure>,
+    stopped: &AtomicBool,
+    mut look: impl FnMut() -> Result<Duration, Failure>,
 ) -> Result<(), Failure> {
-    let stopped = Arc::new(AtomicBool::new(false));
-    let stop = Arc::clone(&stopped);
-    let _signals = SignalWatch::start(move || stop.store(true, Ordering::Relaxed));
     let is_stopped = || stopped.load(Ordering::Relaxed);
     output::talk("Watching for new messages. Ctrl-C stops.");
     while !is_stopped() {
-        let pause = look(&is_stopped)?;
+        let pause = look()?;
         let until = Instant::now() + pause;
         while Instant::now() < until && !is_stopped() {
             thread::sleep(Duration::from_millis(50).min(pause));

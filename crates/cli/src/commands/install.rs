@@ -56,7 +56,7 @@ pub fn put(copy: &AgentCopy, content: &FileContent, json: bool) -> Result<(), Fa
     copy.put(content).map_err(|error| match error {
         InstallError::Write(why) => Failure::unwritable(path.display(), &why),
         error => {
-            let hint = hint(agent.name, &error);
+            let hint = hint(agent, &error);
             Failure::failed(format!("nothing was added to {}: {error}", output::shown(path)), hint)
         }
     })?;
@@ -72,17 +72,17 @@ pub fn put(copy: &AgentCopy, content: &FileContent, json: bool) -> Result<(), Fa
 }
 
 /// The advice if the database of an agent does not accept a session.
-fn hint(name: &str, error: &InstallError) -> String {
+fn hint(agent: &AgentPlace, error: &InstallError) -> String {
+    let name = agent.name;
+    let elsewhere = format!("`rejoin convert PATH --to {} -o FILE` writes a new database", agent.format);
     match error {
         InstallError::Rows(RowsError::OlderSchema { .. }) => {
             format!("start {name} once, so that it updates its database, and try again")
         }
         InstallError::Rows(RowsError::NewerSchema { .. }) => {
-            format!(
-                "this release of rejoin does not know the database of this {name}; `-o FILE` writes a new one"
-            )
+            format!("this release of rejoin does not know the database of this {name}; {elsewhere}")
         }
         InstallError::Rows(RowsError::Locked) => format!("close {name}, or try again when it is done"),
-        _ => String::from("`-o FILE` writes a new database instead"),
+        _ => format!("{elsewhere} instead"),
     }
 }

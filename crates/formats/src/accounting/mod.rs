@@ -82,6 +82,26 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
     Ok(sessions)
 }
 
+/// Reports the unread text of a session that is an earlier version with more at its end. Nothing was unread in that version, and the
+/// first messages and items that were set aside are the same: so many as `known` says. Also returns whether all text was read.
+///
+/// # Errors
+/// If most of the text is unread.
+pub(crate) fn account_after(
+    session: Session,
+    known: (usize, usize),
+    refuse: Refuse,
+) -> Result<(Session, bool), ReadError> {
+    if left_after(&session, known).is_empty() && !is_hollow(&session) {
+        return Ok((session, true));
+    }
+    let before = session.findings.len();
+    let mut sessions = account(vec![session], refuse)?;
+    let session = sessions.pop().expect("BUG: one session was given");
+    let all_read = session.findings.len() == before && !is_hollow(&session);
+    Ok((session, all_read))
+}
+
 /// The findings about unread text of a session. A session that was read from a store does not have them yet.
 #[must_use]
 pub fn report(session: &Session) -> Vec<Finding> {
@@ -111,8 +131,31 @@ impl UnreadStrings {
 
 /// The unread text of a session.
 fn unread(session: &Session) -> Vec<UnreadStrings> {
+    let left = left_after(session, (0, 0));
+    if left.is_empty() {
+        return Vec::new();
+    }
+    // The same words may have been read elsewhere.
+    let elsewhere = HeldTexts::new(session);
+    let unread = left.into_iter().filter_map(|(at, mut left)| {
+        left.retain(|left| !elsewhere.holds(left.text()));
+        let lost = left.iter().filter(|left| !left.is_minor);
+        let size = lost.map(|left| left.text().chars().count()).sum();
+        let mut fields: Vec<String> = left.into_iter().map(|left| left.path).collect();
+        fields.dedup();
+        (!fields.is_empty()).then_some(UnreadStrings { at, fields, size })
+    });
+    unread.collect()
+}
+
+/// The strings that are not in the blocks of their own messages, after so many messages and items that were set aside.
+fn left_after(
+    session: &Session,
+    (messages, asides): (usize, usize),
+) -> Vec<(Position, Vec<UnheldString<'_>>)> {
     let mut left: Vec<(Position, Vec<UnheldString<'_>>)> =
-        parallel::filter_map(&session.messages, |index, message| {
+        parallel::filter_map(&session.messages[messages..], |index, message| {
+            let index = messages + index;
             let mut left = left_of(message);
             // A message without an item, such as a result beside its call, shares the item of the message before it. If many
             // messages share an item, the set of all texts below is faster.
@@ -123,7 +166,7 @@ fn unread(session: &Session) -> Vec<UnreadStrings> {
             let left = Some(left).filter(|left| !left.is_empty())?;
             Some((session.source_position(Position::message(index)), left))
         });
-    left.extend(parallel::filter_map(&session.set_aside, |_, item| {
+    left.extend(parallel::filter_map(&session.set_aside[asides..], |_, item| {
         let left = match &item.what {
             Aside::Hidden(message, _) => left_of(message),
             Aside::Unknown(text) => left_in(text, &[], || &[], ShortTexts::Spoken),
@@ -141,20 +184,7 @@ fn unread(session: &Session) -> Vec<UnreadStrings> {
         left.push((Position::default(), found));
     }
     left.retain(|(_, left)| !left.is_empty());
-    if left.is_empty() {
-        return Vec::new();
-    }
-    // The same words may have been read elsewhere.
-    let elsewhere = HeldTexts::new(session);
-    let unread = left.into_iter().filter_map(|(at, mut left)| {
-        left.retain(|left| !elsewhere.holds(left.text()));
-        let lost = left.iter().filter(|left| !left.is_minor);
-        let size = lost.map(|left| left.text().chars().count()).sum();
-        let mut fields: Vec<String> = left.into_iter().map(|left| left.path).collect();
-        fields.dedup();
-        (!fields.is_empty()).then_some(UnreadStrings { at, fields, size })
-    });
-    unread.collect()
+    left
 }
 
 /// Whether a field around the messages holds words of the conversation rather than a setting.

@@ -18,6 +18,7 @@ use super::{
 use crate::unused_ids::UnusedIds;
 
 /// Reads the messages of one list, in order.
+#[derive(Clone)]
 pub struct MessageReader {
     style: Style,
     model: Option<Text>,
@@ -25,6 +26,8 @@ pub struct MessageReader {
     unused: UnusedIds,
     /// Ids that calls were given so far.
     called: hashbrown::HashSet<CallId>,
+    /// Whether a result got its id from the calls before it.
+    looked_back: bool,
 }
 
 /// A message, and what was found in it.
@@ -51,7 +54,13 @@ pub const REASONING_FIELDS: &[(&str, bool)] = &[
 
 impl MessageReader {
     pub fn new(style: Style, model: Option<Text>) -> Self {
-        Self { style, model, unused: UnusedIds::default(), called: hashbrown::HashSet::new() }
+        Self {
+            style,
+            model,
+            unused: UnusedIds::default(),
+            called: hashbrown::HashSet::new(),
+            looked_back: false,
+        }
     }
 
     /// Reads the `index`-th message of its list, an item of the text in `buffer`. `None` if it is no message at all.
@@ -156,6 +165,7 @@ impl MessageReader {
         let listed = || item.given("tool_call_ids")?.items().next();
         let mut given = item.given("tool_call_id").or_else(|| item.given("tool_use_id")).or_else(listed);
         if given.is_none() {
+            self.looked_back = true;
             // Some programs call it `id`; in others, `id` is the id of the message.
             given = item.given("id").filter(|id| id.as_str().is_some_and(|id| self.called.contains(&*id)));
         }
@@ -188,8 +198,14 @@ impl MessageReader {
         self.message(Role::Tool, all, content.form, regular && self.style == Style::ToolCalls)
     }
 
+    /// Whether what was read depends on the messages before it, because a result names no call.
+    pub fn has_looked_back(&self) -> bool {
+        self.looked_back
+    }
+
     /// The id for a result without one: by name, else by position.
     fn next_id(&mut self, name: Option<&Text>) -> Option<CallId> {
+        self.looked_back = true;
         match name.filter(|name| !name.is_blank()) {
             Some(name) => self.unused.next_named(name, false),
             None => self.unused.next(),

@@ -22,6 +22,7 @@ use crate::{
 };
 
 /// A session under construction.
+#[derive(Clone)]
 pub struct SessionBuilder {
     format: &'static str,
     /// The name of the format, for every item.

@@ -61,9 +61,35 @@ pub fn of_text(
     Ok(sessions)
 }
 
+/// Where in a file a line begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineStart {
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// Its number, from 1.
+    pub number: u64,
+}
+
+impl LineStart {
+    /// The first line of a file.
+    pub const FIRST: Self = Self { offset: 0, number: 1 };
+}
+
 /// Reads every line of a stream in order. In a long stream, a second thread reads and parses ahead of the reader.
 pub fn read(stream: &mut Stream<'_>, reader: &mut impl LineReader) -> Result<(), ReadError> {
     read_made(stream, reader, |_, _| None::<()>, |_, ()| {})
+}
+
+/// The same for a stream that begins with a later line of its file. Returns where the line after its last one begins.
+pub fn read_on(
+    stream: &mut Stream<'_>,
+    start: LineStart,
+    reader: &mut impl LineReader,
+) -> Result<LineStart, ReadError> {
+    let mut batches = Batches::from(&mut *stream.source, start)?;
+    read_batches(&mut batches, reader, |_, _| None::<()>, |_, ()| {})?;
+    let (offset, number) = batches.lines.position();
+    Ok(LineStart { offset, number })
 }
 
 /// The same for a format some of whose lines are whole by themselves: what `make` makes of them, in the thread that parses them, is
@@ -74,7 +100,17 @@ pub fn read_made<R: LineReader, M: Send>(
     make: impl Fn(&Line, Value<'_>) -> Option<M> + Sync,
     take_made: impl Fn(&mut R, M),
 ) -> Result<(), ReadError> {
-    let mut batches = Batches::new(&mut *stream.source)?;
+    let mut batches = Batches::from(&mut *stream.source, LineStart::FIRST)?;
+    if read_batches(&mut batches, reader, make, take_made)? { Ok(()) } else { Err(InputError::Empty.into()) }
+}
+
+/// Reads every line of some batches. False if none of them could be read.
+fn read_batches<R: LineReader, M: Send>(
+    batches: &mut Batches<'_>,
+    reader: &mut R,
+    make: impl Fn(&Line, Value<'_>) -> Option<M> + Sync,
+    take_made: impl Fn(&mut R, M),
+) -> Result<bool, ReadError> {
     let mut anything = false;
     let mut buffer = String::new();
     let mut take = |parsed: Vec<Parsed<M>>| {
@@ -86,7 +122,7 @@ pub fn read_made<R: LineReader, M: Send>(
         let is_waiting = AtomicBool::new(false);
         thread::scope(|scope| {
             let (sender, ahead) = mpsc::sync_channel(AHEAD);
-            let (batches, is_waiting, make) = (&mut batches, &is_waiting, &make);
+            let (batches, is_waiting, make) = (&mut *batches, &is_waiting, &make);
             let work = move || {
                 while let Some(batch) = batches.next() {
                     // A reader that waits had better parse than wait.
@@ -123,7 +159,7 @@ pub fn read_made<R: LineReader, M: Send>(
         let parsed = batches.parse(batch?, &make);
         take(parsed);
     }
-    if anything { Ok(()) } else { Err(InputError::Empty.into()) }
+    Ok(anything)
 }
 
 /// The number of bytes in a batch, unless a single line is longer.
@@ -156,8 +192,9 @@ struct Batches<'s> {
 }
 
 impl<'s> Batches<'s> {
-    fn new(source: &'s mut (dyn BufRead + Send)) -> Result<Self, ReadError> {
-        let mut batches = Self { lines: Lines::new(source), first: None, ended: false, spare: Vec::new() };
+    fn from(source: &'s mut (dyn BufRead + Send), start: LineStart) -> Result<Self, ReadError> {
+        let lines = Lines::from(source, start.offset, start.number);
+        let mut batches = Self { lines, first: None, ended: false, spare: Vec::new() };
         batches.first = batches.next().transpose()?;
         Ok(batches)
     }

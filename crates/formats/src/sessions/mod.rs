@@ -12,6 +12,7 @@ mod crush;
 #[cfg(feature = "sqlite")]
 pub mod database;
 mod goose;
+mod growing;
 mod inspect;
 mod instructions;
 pub mod jsonl;
@@ -45,6 +46,7 @@ pub mod turns;
 mod writing;
 mod xzatoma;
 
+pub use growing::GrowingFile;
 pub use nearest::{Likeness, Nearest};
 pub use registry::{
     FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, function_columns,

@@ -11,6 +11,7 @@ use super::database::Database;
 use super::nearest;
 pub use super::table::FORMATS;
 use super::{
+    growing::GrowingReader,
     instructions, lines, opening,
     resend::{Habits, Resent, TargetDialect},
     sample::{Claim, Sample},
@@ -97,6 +98,8 @@ pub struct Reading {
     pub(super) text: Option<ReadText>,
     /// Reads every conversation in a stream of lines.
     pub(super) stream: ReadStream,
+    /// Makes a reader for files of lines that grow; `None` if they are always read whole.
+    pub(super) growing: Option<fn() -> Box<dyn GrowingReader>>,
     /// How conversations are read from the files of a folder or an archive.
     pub files: Option<FilesReading>,
     /// How conversations are read from a database.
@@ -175,7 +178,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, or most of its text was not understood.
     pub fn read(&self, input: &Input) -> Result<Vec<Session>, ReadError> {
-        checked(self.sessions(input, Sample::new(&input.text))?, self.refuse(Refuse::AnyFile))
+        checked(self.sessions(input, Sample::new(&input.text))?, self.refuses())
     }
 
     /// Reads every conversation in a stream of lines, and reports the text that was not understood.
@@ -183,7 +186,7 @@ impl Reading {
     /// # Errors
     /// If there is no conversation in it, it cannot be read, or most of its text was not understood.
     pub fn read_stream(&self, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-        checked((self.stream)(stream)?, self.refuse(Refuse::AnyFile))
+        checked((self.stream)(stream)?, self.refuses())
     }
 
     /// Whether it is always a file of lines, which need not be one text to be read.
@@ -196,6 +199,11 @@ impl Reading {
             Some(read) => read(input, sample),
             None => lines::of_text(input, self.stream),
         }
+    }
+
+    /// Which files are refused if their format was detected.
+    pub(super) fn refuses(&self) -> Refuse {
+        self.refuse(Refuse::AnyFile)
     }
 
     fn refuse(&self, refuse: Refuse) -> Refuse {
@@ -299,7 +307,7 @@ fn read_in(
     let reading = detected.and_then(|format| format.read.as_ref());
     let reading = reading.ok_or_else(|| unknown(input, &sample))?;
     match reading.sessions(input, sample) {
-        Ok(sessions) => checked(sessions, reading.refuse(Refuse::AnyFile)),
+        Ok(sessions) => checked(sessions, reading.refuses()),
         Err(nothing @ ReadError::NoConversation(_)) => {
             Err(likeness::of_text(&input.text).map_or(nothing, |shape| ReadError::Foreign { shape }))
         }

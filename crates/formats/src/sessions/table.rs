@@ -5,8 +5,9 @@ use super::{
         self, antigravity, cline, codex_exec, copilot_cli, cursor, droid, gemini_cli, iflow, kiro, pi,
         qwen_code,
     },
-    chats, claude_code, codex, cody, goose, inspect, jsonl, markdown, notes, opencode, openhands,
-    orchestration, ploke, prometheus,
+    chats, claude_code, codex, cody, goose,
+    growing::GrowingReader,
+    inspect, jsonl, markdown, notes, opencode, openhands, orchestration, ploke, prometheus,
     registry::{
         FilesReading, Format, FunctionColumns, KnownAgent, ReadStream, ReadText, Reading, Resend, Write,
     },
@@ -34,6 +35,16 @@ const fn reading(
     Some(plain_reading(sniff, text, stream, known))
 }
 
+/// How files of lines are read on after they have grown.
+const fn growing_reading(
+    sniff: fn(&Sample<'_>) -> Option<Claim>,
+    stream: ReadStream,
+    reader: fn() -> Box<dyn GrowingReader>,
+    known: &'static [Known],
+) -> Option<Reading> {
+    Some(Reading { growing: Some(reader), ..plain_reading(sniff, None, stream, known) })
+}
+
 /// The same, to which more may be added.
 const fn plain_reading(
     sniff: fn(&Sample<'_>) -> Option<Claim>,
@@ -45,6 +56,7 @@ const fn plain_reading(
         sniff,
         text,
         stream,
+        growing: None,
         files: None,
         #[cfg(feature = "sqlite")]
         database: None,
@@ -154,14 +166,19 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "claude-code",
         about: "a Claude Code transcript, of a session or of one of its sub-agents",
-        read: reading(claude_code::sniff, None, claude_code::read_stream, claude_code::KNOWN),
+        read: growing_reading(
+            claude_code::sniff,
+            claude_code::read_stream,
+            claude_code::growing,
+            claude_code::KNOWN,
+        ),
         write: Some(claude_code::write),
         agent: Some(KnownAgent { name: "Claude Code", resend: Resend::Exactly(claude_code::resend) }),
     },
     Format {
         name: codex::FORMAT,
         about: "a rollout of Codex, `~/.codex/sessions/…/rollout-*.jsonl`",
-        read: reading(codex::sniff, None, codex::read_stream, codex::KNOWN),
+        read: growing_reading(codex::sniff, codex::read_stream, codex::growing, codex::KNOWN),
         write: Some(codex::write),
         agent: Some(KnownAgent { name: "Codex", resend: Resend::Exactly(codex::resend) }),
     },
@@ -420,6 +437,7 @@ pub const FORMATS: &[Format] = &[
             sniff: jsonl::sniff,
             text: None,
             stream: jsonl::read_stream,
+            growing: None,
             files: None,
             #[cfg(feature = "sqlite")]
             database: None,

@@ -46,6 +46,28 @@ pub fn of_bytes(bytes: &[u8]) -> Hash {
     Hasher::new("rejoin bytes 1").bytes(bytes).finish()
 }
 
+/// Hashes bytes that arrive in pieces, however they are divided.
+#[derive(Default, Clone)]
+pub struct StreamHasher(blake3::Hasher);
+
+impl StreamHasher {
+    /// Adds the next bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all bytes so far.
+    pub fn hash(&self) -> Hash {
+        Hash(*self.0.finalize().as_bytes())
+    }
+}
+
+impl fmt::Debug for StreamHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StreamHasher").field(&self.0.count()).finish()
+    }
+}
+
 /// Parses exactly `N` bytes of lower-case hexadecimal.
 pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];

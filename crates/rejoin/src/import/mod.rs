@@ -41,7 +41,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rejoin_engine::{EngineError, ImportMemory, Imported, Writer};
+use rejoin_engine::{EngineError, ImportMemory, ImportTrail, Imported, Writer};
 use rejoin_formats::{
     Session,
     sessions::{Format, jsonl},
@@ -54,7 +54,7 @@ pub use self::{
 };
 use crate::{
     places::{Candidate, LookFor},
-    source::{self, HistoryError, Open, Unread},
+    source::{self, GrowingSources, HistoryError, Open, Unread},
 };
 
 /// The outcome for one file or one conversation of an import.
@@ -120,6 +120,15 @@ impl ImportCounts {
     }
 }
 
+/// What is remembered of files while they are watched.
+#[derive(Debug, Default)]
+struct WatchMemory {
+    /// The stored entries of the conversations that changed last.
+    stored: ImportMemory,
+    /// The large files that changed last.
+    growing: GrowingSources<ImportTrail>,
+}
+
 /// Reads files and databases, and stores their new entries.
 pub struct Importer<'s> {
     writer: Writer<'s>,
@@ -167,13 +176,22 @@ impl<'s> Importer<'s> {
         self.file_again(candidate, None, each)
     }
 
-    /// Imports the conversations of a file, with a memory of their stored entries.
+    /// Imports the conversations of a file, with a memory of what was read and stored before.
     fn file_again<E: From<EngineError>>(
         &mut self,
         candidate: &Candidate,
-        mut memory: Option<&mut ImportMemory>,
+        mut memory: Option<&mut WatchMemory>,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        let path = candidate.path.display().to_string();
+        let options = candidate.options(self.from, self.open);
+        if let Some(WatchMemory { stored, growing }) = memory.as_deref_mut()
+            && let Some((session, mut grown)) = growing.read(&candidate.path, &options)
+        {
+            let imported = self.writer.import_grown(&session, stored, &mut grown.with);
+            growing.keep(grown);
+            return self.report(&path, &session, imported, each);
+        }
         let sessions = match candidate.read(self.from, self.open) {
             Ok(mut sessions) => {
                 self.wanted.choose(&mut sessions);
@@ -185,7 +203,6 @@ impl<'s> Importer<'s> {
                 return each(ImportStep::Unread { candidate, why: &why });
             }
         };
-        let path = candidate.path.display().to_string();
         sessions.iter().try_for_each(|session| self.session(&path, session, memory.as_deref_mut(), each))
     }
 
@@ -224,15 +241,26 @@ impl<'s> Importer<'s> {
         &mut self,
         path: &str,
         session: &Session,
-        memory: Option<&mut ImportMemory>,
+        memory: Option<&mut WatchMemory>,
+        each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let imported = match memory {
+            _ if session.format == jsonl::FORMAT => self.own_record(path),
+            Some(memory) => self.writer.import_again(session, &mut memory.stored),
+            None => self.writer.import(session),
+        };
+        self.report(path, session, imported, each)
+    }
+
+    /// Counts and reports the outcome for a conversation.
+    fn report<E: From<EngineError>>(
+        &mut self,
+        path: &str,
+        session: &Session,
+        imported: Result<Imported, EngineError>,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.counts.read += 1;
-        let imported = match memory {
-            _ if session.format == jsonl::FORMAT => self.own_record(path),
-            Some(memory) => self.writer.import_again(session, memory),
-            None => self.writer.import(session),
-        };
         match imported {
             Ok(imported) => {
                 self.counts.new += usize::from(imported.new);

@@ -3,9 +3,10 @@
 //! The files are polled: their names, sizes and times. That works on every file system, and polling ten thousand files takes some
 //! hundredths of a second. The longer a poll takes, the longer is the pause after it.
 //!
-//! A changed file is read completely, and compared with the stored entries, which are kept in memory. Then the file rests for
-//! `REST` times as long as that took, and everything written to it meanwhile is imported together. So watching a file takes at
-//! most a fixed share of the time, however large it is and however often it changes. Other files do not have to wait for it.
+//! Of a large file of lines that has grown, only the new lines are read (`source/growing.rs`). Any other changed file is read
+//! completely, and compared with the stored entries, which are kept in memory. Then the file rests for `REST` times as long as that
+//! took, and everything written to it meanwhile is imported together. So watching a file takes at most a fixed share of the time,
+//! however large it is and however often it changes. Other files do not have to wait for it.
 
 use std::{
     collections::HashMap,
@@ -14,9 +15,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use rejoin_engine::{EngineError, ImportMemory};
+use rejoin_engine::EngineError;
 
-use super::{ImportStep, Importer};
+use super::{ImportStep, Importer, WatchMemory};
 use crate::places::Candidate;
 
 /// The shortest pause between two polls.
@@ -26,6 +27,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// of the time.
 const REST: u32 = 4;
 
+/// A file that changed in this time before watching began is probably that of a session that is still going on.
+const RECENT: Duration = Duration::from_secs(60 * 60);
+
 /// How long to wait before retrying a file that could not be stored.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -33,8 +37,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Watch {
     files: HashMap<PathBuf, Seen>,
-    /// The stored entries of the files that changed last.
-    memory: ImportMemory,
+    memory: WatchMemory,
 }
 
 #[derive(Debug)]
@@ -102,19 +105,18 @@ impl Watch {
             }
             if self.is_due(&candidate.path, Instant::now()) {
                 let due = Instant::now();
-                let mut memory = std::mem::take(&mut self.memory);
-                self.note(importer, candidate, |importer| {
-                    importer.file_again(candidate, Some(&mut memory), each)
+                self.note(importer, candidate, |importer, memory| {
+                    importer.file_again(candidate, Some(memory), each)
                 })?;
-                self.memory = memory;
                 importing += due.elapsed();
             }
         }
+        self.memory.growing.forget_idle();
         // Each imported file rests separately.
         Ok(PAUSE.max(begun.elapsed().saturating_sub(importing) * REST))
     }
 
-    /// Imports a file and remembers its state.
+    /// Imports a file that will be watched, and remembers its state.
     ///
     /// # Errors
     /// If the store cannot be written, or `each` fails.
@@ -124,7 +126,12 @@ impl Watch {
         candidate: &Candidate,
         each: &mut impl FnMut(ImportStep<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.note(importer, candidate, |importer| importer.file(candidate, each))
+        // Remember those that are probably written to right now, so that their first change need not be read with the whole file.
+        let changed = candidate.path.metadata().and_then(|metadata| metadata.modified());
+        let is_recent = changed.is_ok_and(|time| time.elapsed().is_ok_and(|age| age < RECENT));
+        self.note(importer, candidate, |importer, memory| {
+            importer.file_again(candidate, is_recent.then_some(memory), each)
+        })
     }
 
     /// Remembers the state of a file at its import, and how long the import took.
@@ -132,20 +139,23 @@ impl Watch {
         &mut self,
         importer: &mut Importer<'i>,
         candidate: &Candidate,
-        import: impl FnOnce(&mut Importer<'i>) -> Result<(), E>,
+        import: impl FnOnce(&mut Importer<'i>, &mut WatchMemory) -> Result<(), E>,
     ) -> Result<(), E> {
         let (begun, failed) = (Instant::now(), importer.counts.failed);
         let is_new = !self.files.contains_key(&candidate.path);
+        let was_remembered = self.memory.growing.has(&candidate.path);
         // Take the state before reading, so that later writes count as a change.
         let trace = Trace::of(&candidate.path);
-        import(importer)?;
+        import(importer, &mut self.memory)?;
+        let is_remembered = self.memory.growing.has(&candidate.path);
         let seen = if importer.counts.failed > failed {
             // Another process may be writing to the conversation right now.
             Seen { trace: Trace::default(), not_before: Instant::now() + AGAIN }
         } else {
-            // The first import had to read everything, so the next change need not wait.
+            // Everything had to be read this time, and the next change will be faster.
+            let is_first = is_new || (is_remembered && !was_remembered);
             let ended = Instant::now();
-            Seen { trace, not_before: if is_new { ended } else { rested(begun, ended) } }
+            Seen { trace, not_before: if is_first { ended } else { rested(begun, ended) } }
         };
         self.files.insert(candidate.path.clone(), seen);
         Ok(())

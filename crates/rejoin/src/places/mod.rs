@@ -244,11 +244,16 @@ impl Candidate {
         if self.path.is_dir() && std::fs::read_dir(&self.path).is_err() {
             return Err(Unread::Folder);
         }
-        let effort = if self.is_expected() { ReadEffort::Full } else { ReadEffort::InPassing };
-        let read = |from| Ok(source::read(&self.path, &SourceOptions { from, effort, open })?.sessions?);
+        let read = |from| Ok(source::read(&self.path, &self.options(from, open))?.sessions?);
         // A file in an agent's own folder that looks like no format is still one of its sessions, a damaged one.
         let own = self.agent.and_then(|agent| rejoin_formats::sessions::named(agent.format));
         read(from).or_else(|unread| if own.is_some() { read(own) } else { Err(unread) })
+    }
+
+    /// How it is read.
+    pub(crate) fn options(&self, from: Option<&'static Format>, open: Open) -> SourceOptions {
+        let effort = if self.is_expected() { ReadEffort::Full } else { ReadEffort::InPassing };
+        SourceOptions { from, effort, open }
     }
 
     /// Whether it should be a session: the user named it, or it is where an agent keeps its sessions. Other files in a folder need

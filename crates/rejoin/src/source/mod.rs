@@ -19,6 +19,7 @@ mod archive;
 mod beside;
 mod copied;
 mod folder;
+mod growing;
 mod unpack;
 
 use std::{
@@ -38,12 +39,12 @@ use rejoin_formats::{
 use rejoin_record::limits;
 use rejoin_store::{Location, LocationError, StoreError};
 
-pub(crate) use self::folder::Units;
 use self::{
     beside::Beside,
     folder::Folder,
     unpack::{PackedDamage, Packing, Unpacked},
 };
+pub(crate) use self::{folder::Units, growing::GrowingSources};
 
 /// The bytes of a source.
 pub type ByteSource = Box<dyn Read + Send>;
@@ -396,7 +397,7 @@ fn look_inside(
     unpacked: Unpacked,
     options: &SourceOptions,
 ) -> Result<Opened, Unread> {
-    let SourceOptions { from: format, effort, .. } = *options;
+    let format = options.from;
     let Unpacked { outer: packed, inner: inside, source, .. } = unpacked;
     let failed = |why: io::Error| unread(packed, why);
     let elsewhere = |sessions| Ok(Opened { input: nothing(name), sessions });
@@ -410,27 +411,12 @@ fn look_inside(
     }
     let beside = place.map(Beside::new);
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
-    let mut bytes = Vec::new();
-    if effort == ReadEffort::InPassing {
-        (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(failed)?;
-        if !begins_like_json(&bytes) && bytes.contains(&0) {
-            return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
-        }
-    }
-    let rest = LOOK_AT - bytes.len() as u64;
-    (&mut source).take(rest).read_to_end(&mut bytes).map_err(failed)?;
-    // The beginning of a source shows whether it is a file of lines, which need not fit into one text. Other formats are
-    // recognised by the whole text.
-    let is_whole = (bytes.len() as u64) < LOOK_AT;
-    let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
-    let claimed = || detect(&String::from_utf8_lossy(&bytes));
-    let detected = format.or_else(claimed);
-    // If the caller named a format, not every text in a folder is a session in it: a format must recognise a text that is not
-    // JSON.
-    let unlikely = || if format.is_some() { claimed().is_none() } else { detected.is_none() };
-    if effort == ReadEffort::InPassing && !bytes.is_empty() && !begins_like_json(&bytes) && unlikely() {
-        return Err(ReadError::NotJson { reason: "it begins like something else", line: 1, offset: 0 }.into());
-    }
+    let beginning =
+        Beginning::of(&mut source, options).map_err(|unread_beginning| match unread_beginning {
+            Unread::Io(why) => failed(why),
+            other => other,
+        })?;
+    let Beginning { mut bytes, is_whole, detected } = beginning;
     let lines = detected.and_then(|format| format.read.as_ref()).filter(|reading| reading.is_lines());
     if lines.is_none() {
         // Read one byte more than the limit: if it arrives, the source is too large for one text.
@@ -456,6 +442,44 @@ fn look_inside(
         None => sessions::read(&input, format),
     };
     Ok(Opened { input, sessions })
+}
+
+/// The beginning of an unpacked source.
+struct Beginning {
+    bytes: Vec<u8>,
+    /// Whether it is all of the source.
+    is_whole: bool,
+    /// The format: the one that the caller named, or else the one that it looks like.
+    detected: Option<&'static Format>,
+}
+
+impl Beginning {
+    fn of(mut source: &mut dyn Read, options: &SourceOptions) -> Result<Self, Unread> {
+        let SourceOptions { from: format, effort, .. } = *options;
+        let mut bytes = Vec::new();
+        if effort == ReadEffort::InPassing {
+            (&mut source).take(GLANCE_AT).read_to_end(&mut bytes).map_err(Unread::Io)?;
+            if !begins_like_json(&bytes) && bytes.contains(&0) {
+                return Err(ReadError::Input(InputError::Binary { offset: 0 }).into());
+            }
+        }
+        let rest = LOOK_AT - bytes.len() as u64;
+        source.take(rest).read_to_end(&mut bytes).map_err(Unread::Io)?;
+        // The beginning of a source shows whether it is a file of lines, which need not fit into one text. Other formats are
+        // recognised by the whole text.
+        let is_whole = (bytes.len() as u64) < LOOK_AT;
+        let detect = if is_whole { sessions::detect } else { sessions::detect_lines };
+        let claimed = || detect(&String::from_utf8_lossy(&bytes));
+        let detected = format.or_else(claimed);
+        // If the caller named a format, not every text in a folder is a session in it: a format must recognise a text that is
+        // not JSON.
+        let unlikely = || if format.is_some() { claimed().is_none() } else { detected.is_none() };
+        if effort == ReadEffort::InPassing && !bytes.is_empty() && !begins_like_json(&bytes) && unlikely() {
+            let reason = "it begins like something else";
+            return Err(ReadError::NotJson { reason, line: 1, offset: 0 }.into());
+        }
+        Ok(Self { bytes, is_whole, detected })
+    }
 }
 
 /// How many bytes are read at once.

@@ -15,7 +15,7 @@ use rejoin_record::json::{Value, ValueKind};
 use super::sample::{Claim, Sample};
 use crate::accounting::{Known, likeness::is_iflow};
 
-pub(crate) use read::{read_as, read_stream};
+pub(crate) use read::{growing, read_as, read_stream};
 pub(crate) use resend::resend;
 pub(crate) use write::write;
 

@@ -1,8 +1,8 @@
 //! From the lines of a transcript to a session: messages with their original bytes, and everything else set aside.
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, OnceLock},
 };
 
 use rejoin_record::{
@@ -21,7 +21,10 @@ use crate::{
     input::{Companions, Stream},
     messages::{MessageReader, Style},
     session::{Aside, CompactionPart, Detail, ReadError, Session, SetAside, SourcePlace, derive_id},
-    sessions::lines,
+    sessions::{
+        growing::GrowingReader,
+        lines::{self, LineStart},
+    },
     wire::registry::Dialect,
 };
 
@@ -34,9 +37,67 @@ pub(crate) fn read_stream(stream: Stream<'_>) -> Result<Vec<Session>, ReadError>
 pub(crate) fn read_as(format: &'static str, stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
     let (name, companions) = (stream.name, stream.companions);
     let Lines { all, findings } = Lines::read(stream)?;
-    let nothing = ReadError::NoConversation("no line of it is a message");
-    let shape = tree::shape(&all).ok_or(nothing)?;
-    Ok(vec![Builder::new(format, &all, &shape, companions).session(name, findings)])
+    let shape = tree::shape(&all).ok_or(NO_MESSAGE)?;
+    let mut known = KnownMessages::default();
+    Ok(vec![Builder::new(format, &all, &shape, companions, &mut known).session(name, findings)])
+}
+
+/// A reader of a transcript that grows.
+pub(crate) fn growing() -> Box<dyn GrowingReader> {
+    Box::new(Transcript::default())
+}
+
+/// A transcript that grows. Its tree is found anew each time, but no line and no message is read again.
+#[derive(Default)]
+struct Transcript {
+    lines: Lines,
+    known: KnownMessages,
+}
+
+impl Transcript {
+    fn session(&mut self, name: &str, companions: Option<&dyn Companions>) -> Result<Session, ReadError> {
+        let Lines { all, findings } = &self.lines;
+        let shape = tree::shape(all).ok_or(NO_MESSAGE)?;
+        let session = |known: &mut KnownMessages| {
+            Builder::new(FORMAT, all, &shape, companions, known).session(name, findings.clone())
+        };
+        let read = session(&mut self.known);
+        if !self.known.looked_back {
+            return Ok(read);
+        }
+        // A message that depends on others is right only if all of them are read in order.
+        Ok(session(&mut KnownMessages::default()))
+    }
+}
+
+impl GrowingReader for Transcript {
+    fn add(&mut self, stream: &mut Stream<'_>, start: LineStart) -> Result<LineStart, ReadError> {
+        lines::read_on(stream, start, &mut self.lines)
+    }
+
+    fn session(&mut self, rest: &mut Stream<'_>, start: LineStart) -> Result<Session, ReadError> {
+        let (lines, findings) = (self.lines.all.len(), self.lines.findings.len());
+        self.add(rest, start)?;
+        let session = Self::session(self, rest.name, rest.companions);
+        self.lines.all.truncate(lines);
+        self.lines.findings.truncate(findings);
+        self.known.messages.retain(|_, spoken| spoken.lines.iter().all(|line| *line < lines));
+        session
+    }
+
+    fn is_lasting(&self) -> bool {
+        !self.known.looked_back
+    }
+}
+
+const NO_MESSAGE: ReadError = ReadError::NoConversation("no line of it is a message");
+
+/// The messages that were read from a transcript, by their first line.
+#[derive(Default)]
+struct KnownMessages {
+    messages: HashMap<usize, Arc<Spoken>>,
+    /// Whether one of them depends on others.
+    looked_back: bool,
 }
 
 struct Builder<'l> {
@@ -44,6 +105,7 @@ struct Builder<'l> {
     lines: &'l [Line],
     shape: &'l Shape,
     companions: Option<&'l dyn Companions>,
+    known: &'l mut KnownMessages,
     set_aside: Vec<SetAside>,
     /// The last model that a message names.
     model: Option<String>,
@@ -53,9 +115,21 @@ struct Builder<'l> {
 
 /// A message that was read, with what its lines record about it.
 struct Spoken {
-    message: Message,
+    lines: Vec<usize>,
+    message: Arc<Message>,
     detail: Detail,
     place: SourcePlace,
+    /// The last model that a line of it names.
+    model: Option<String>,
+    disputed: Vec<Finding>,
+    /// Outputs of tools that are in files beside the transcript; found on first use.
+    outputs: OnceLock<Vec<OutputBeside>>,
+}
+
+/// An output of a tool in a file beside the transcript. The file does not change, but it may appear later than the line.
+struct OutputBeside {
+    path: String,
+    text: OnceLock<Text>,
 }
 
 impl<'l> Builder<'l> {
@@ -64,8 +138,10 @@ impl<'l> Builder<'l> {
         lines: &'l [Line],
         shape: &'l Shape,
         companions: Option<&'l dyn Companions>,
+        known: &'l mut KnownMessages,
     ) -> Self {
-        Self { format, lines, shape, companions, set_aside: Vec::new(), model: None, disputed: Vec::new() }
+        let (set_aside, disputed) = (Vec::new(), Vec::new());
+        Self { format, lines, shape, companions, known, set_aside, model: None, disputed }
     }
 
     fn session(mut self, name: &str, mut findings: Vec<Finding>) -> Session {
@@ -75,10 +151,10 @@ impl<'l> Builder<'l> {
         let mut reader = MessageReader::new(Style::Blocks, None);
         for &unit in &self.shape.visible {
             let spoken = self.message(&mut reader, unit);
-            messages.push(Arc::new(spoken.message));
+            messages.push(Arc::clone(&spoken.message));
             places.push(spoken.place);
-            details.push(spoken.detail);
-            self.outputs_beside(messages.last(), spoken.place, messages.len(), &mut spilled);
+            details.push(spoken.detail.clone());
+            self.outputs_beside(&spoken, messages.len(), &mut spilled);
         }
         let model = self.model.take();
         self.everything_else();
@@ -147,20 +223,31 @@ impl<'l> Builder<'l> {
         derive_id(self.format, own.as_deref(), name, raw.as_ref())
     }
 
-    /// Reads one message, of one line or more.
-    fn message(&mut self, reader: &mut MessageReader, unit: usize) -> Spoken {
-        let numbers = &self.shape.units[unit];
+    /// Reads one message, of one line or more, unless it is known.
+    fn message(&mut self, reader: &mut MessageReader, unit: usize) -> Arc<Spoken> {
+        let lines = &self.shape.units[unit];
+        let known = self.known.messages.get(&lines[0]).filter(|spoken| spoken.lines == *lines);
+        let spoken = known.cloned().unwrap_or_else(|| Arc::new(self.read_message(reader, lines)));
+        self.known.messages.insert(lines[0], Arc::clone(&spoken));
+        self.known.looked_back |= reader.has_looked_back();
+        self.model = spoken.model.clone().or(self.model.take());
+        self.disputed.extend(spoken.disputed.iter().cloned());
+        spoken
+    }
+
+    fn read_message(&self, reader: &mut MessageReader, numbers: &[usize]) -> Spoken {
         let lines = || numbers.iter().map(|number| &self.lines[*number]);
         let (mut blocks, mut items, mut pieces) = (Vec::new(), Vec::new(), Vec::new());
         let (mut role, mut form) = (None, Form::Parts);
+        let (mut model, mut disputed) = (None, Vec::new());
         let mut detail = Detail::default();
         let mut start = 0;
         for line in lines() {
             let part = read_line(reader, line, start);
-            self.model = part.model.or(self.model.take());
+            model = part.model.or(model);
             if part.disputed {
                 let finding = Finding::new(Rule::UnknownRole, lines::at(line.place), Action::Kept);
-                self.disputed.push(finding.because("the line and its message name different speakers"));
+                disputed.push(finding.because("the line and its message name different speakers"));
             }
             items.push(NativeItem {
                 span: Span::verbatim(start, line.text.len()),
@@ -190,7 +277,9 @@ impl<'l> Builder<'l> {
         }
         let native = Native { format: Text::from(self.format), raw, regular: false, more: false, items };
         let role = role.unwrap_or(Role::User);
-        Spoken { message: Message { role, blocks, form, native: Some(native) }, detail, place: first.place }
+        let message = Arc::new(Message { role, blocks, form, native: Some(native) });
+        let (lines, outputs) = (numbers.to_vec(), OnceLock::new());
+        Spoken { lines, message, detail, place: first.place, model, disputed, outputs }
     }
 
     /// Keeps everything that no model would see, in the order of the file.
@@ -236,8 +325,8 @@ impl<'l> Builder<'l> {
                 }
                 Some((unit, None)) => {
                     let spoken = self.message(&mut reader, unit);
-                    let detail = Detail { is_elsewhere: !self.shape.on_path[unit], ..spoken.detail };
-                    let hidden = Aside::Hidden(Arc::new(spoken.message), detail);
+                    let detail = Detail { is_elsewhere: !self.shape.on_path[unit], ..spoken.detail.clone() };
+                    let hidden = Aside::Hidden(Arc::clone(&spoken.message), detail);
                     self.aside(line.place, after, hidden);
                 }
                 _ => {}
@@ -250,20 +339,19 @@ impl<'l> Builder<'l> {
     }
 
     /// Outputs that were too long for the transcript and are in files beside it. The model saw the text in the transcript.
-    fn outputs_beside(
-        &self,
-        message: Option<&Arc<Message>>,
-        place: SourcePlace,
-        after: usize,
-        found: &mut Vec<SetAside>,
-    ) {
-        let (Some(companions), Some(message)) = (self.companions, message) else { return };
-        let texts = message.tool_results().flat_map(|result| &result.content).filter_map(Block::as_text);
-        for path in texts.filter_map(|text| path_of_output(text)) {
-            if let Some(bytes) = companions.open(path) {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                found.push(SetAside { place, after, what: Aside::Raw(Text::from(text)) });
+    fn outputs_beside(&self, spoken: &Spoken, after: usize, found: &mut Vec<SetAside>) {
+        let Some(companions) = self.companions else { return };
+        let texts = || spoken.message.tool_results().flat_map(|result| &result.content);
+        let paths = || texts().filter_map(Block::as_text).filter_map(|text| path_of_output(text));
+        let outputs = || paths().map(|path| OutputBeside { path: path.to_owned(), text: OnceLock::new() });
+        for OutputBeside { path, text } in spoken.outputs.get_or_init(|| outputs().collect()) {
+            if text.get().is_none()
+                && let Some(bytes) = companions.open(path)
+            {
+                text.get_or_init(|| Text::from(String::from_utf8_lossy(&bytes).into_owned()));
             }
+            let text = text.get().cloned();
+            found.extend(text.map(|text| SetAside { place: spoken.place, after, what: Aside::Raw(text) }));
         }
     }
 }

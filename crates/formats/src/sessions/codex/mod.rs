@@ -8,7 +8,7 @@ mod write;
 
 use crate::accounting::Known;
 
-pub(crate) use read::{read_stream, sniff};
+pub(crate) use read::{growing, read_stream, sniff};
 pub(crate) use resend::resend;
 pub(crate) use write::write;
 

@@ -15,7 +15,8 @@ use crate::{
     messages::roles::is_among,
     session::{Aside, ReadError, Session},
     sessions::{
-        lines::{self, Line, LineReader, at, text_of, time_of},
+        growing::GrowingReader,
+        lines::{self, Line, LineReader, LineStart, at, text_of, time_of},
         opening::refused,
         sample::{Claim, Sample},
     },
@@ -88,18 +89,44 @@ const EVENTS: &str = "agent_message agent_message_content_delta agent_message_de
 
 /// Reads the conversation in a rollout, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut rollout = Rollout::new(stream.companions);
-    lines::read(&mut stream, &mut rollout)?;
+    let mut rollout = Rollout::default();
+    let companions = stream.companions;
+    lines::read(&mut stream, &mut rollout.with(companions))?;
     rollout.finish(stream.name).map(|session| vec![session])
 }
 
+/// A reader of a rollout that grows.
+pub(crate) fn growing() -> Box<dyn GrowingReader> {
+    Box::new(Rollout::default())
+}
+
+impl GrowingReader for Rollout {
+    fn add(&mut self, stream: &mut Stream<'_>, start: LineStart) -> Result<LineStart, ReadError> {
+        let companions = stream.companions;
+        lines::read_on(stream, start, &mut self.with(companions))
+    }
+
+    fn session(&mut self, rest: &mut Stream<'_>, start: LineStart) -> Result<Session, ReadError> {
+        // What a line that is still being written seems to say must not be remembered.
+        let mut rollout = self.clone();
+        rollout.add(rest, start)?;
+        rollout.finish(rest.name)
+    }
+
+    fn is_lasting(&self) -> bool {
+        !self.inherits
+    }
+}
+
 /// A rollout that is being read.
-struct Rollout<'c> {
+#[derive(Clone)]
+struct Rollout {
     assembler: Assembler,
-    companions: Option<&'c dyn Companions>,
     meta: Option<Meta>,
     model: Option<Text>,
     lines: usize,
+    /// Whether it continues another rollout, whose file may appear later.
+    inherits: bool,
     /// Whether any line was one of a rollout.
     known: bool,
     /// In a paginated rollout: whether the last line has its number.
@@ -110,25 +137,38 @@ struct Rollout<'c> {
 }
 
 /// The metadata in the first line.
+#[derive(Clone)]
 struct Meta {
     id: Option<Text>,
     instructions: Option<Text>,
     paginated: bool,
 }
 
-impl<'c> Rollout<'c> {
-    fn new(companions: Option<&'c dyn Companions>) -> Self {
+/// A rollout that is being read, with the files beside it.
+struct RolloutReader<'r, 'c> {
+    rollout: &'r mut Rollout,
+    companions: Option<&'c dyn Companions>,
+}
+
+impl Default for Rollout {
+    fn default() -> Self {
         Self {
             assembler: Assembler::new(FORMAT),
-            companions,
             meta: None,
             model: None,
             lines: 0,
+            inherits: false,
             known: false,
             last_has_ordinal: false,
             first_is_meta: None,
             seen: hashbrown::HashSet::new(),
         }
+    }
+}
+
+impl Rollout {
+    fn with<'r, 'c>(&'r mut self, companions: Option<&'c dyn Companions>) -> RolloutReader<'r, 'c> {
+        RolloutReader { rollout: self, companions }
     }
 
     fn finish(mut self, name: &str) -> Result<Session, ReadError> {
@@ -169,7 +209,7 @@ impl<'c> Rollout<'c> {
         self.assembler.aside(line.place, Aside::Unknown(Text::new(line.text.clone())));
     }
 
-    fn meta(&mut self, line: &Line, payload: Value<'_>) {
+    fn meta(&mut self, line: &Line, payload: Value<'_>, companions: Option<&dyn Companions>) {
         // A fork copies the metadata of its origin: the first one is its own.
         if self.meta.is_none() {
             let base = payload.given("base_instructions");
@@ -184,7 +224,7 @@ impl<'c> Rollout<'c> {
             // Codex itself reads it in this mode only.
             let base = payload.given("history_base").filter(|base| base.kind() == ValueKind::Object);
             if let Some(base) = base.filter(|_| paginated) {
-                self.inherit(line, base);
+                self.inherit(line, base, companions);
             }
             return;
         }
@@ -192,7 +232,8 @@ impl<'c> Rollout<'c> {
     }
 
     /// Reads the shared prefix from the parent rollout, preceded by the prefix that the parent itself shares with its own parent.
-    fn inherit(&mut self, line: &Line, base: Value<'_>) {
+    fn inherit(&mut self, line: &Line, base: Value<'_>, companions: Option<&dyn Companions>) {
+        self.inherits = true;
         let mut prefixes: Vec<Vec<u8>> = Vec::new();
         let mut seen: HashSet<String> = HashSet::new();
         let mut wanted = base_of(base);
@@ -201,7 +242,7 @@ impl<'c> Rollout<'c> {
         while let Some((id, end)) = wanted.take() {
             // A rollout cannot be forked from itself.
             let known = !seen.insert(id.to_string()) || prefixes.len() >= FORKS;
-            let found = self.companions.filter(|_| !known).and_then(|beside| beside.open(&id));
+            let found = companions.filter(|_| !known).and_then(|beside| beside.open(&id));
             let Some(mut bytes) = found else {
                 missing = Some(id);
                 break;
@@ -326,10 +367,8 @@ impl<'c> Rollout<'c> {
         }
         self.raw(line);
     }
-}
 
-impl LineReader for Rollout<'_> {
-    fn value(&mut self, line: &Line, root: Value<'_>) {
+    fn value(&mut self, line: &Line, root: Value<'_>, companions: Option<&dyn Companions>) {
         self.lines = line.place.index + 1;
         self.last_has_ordinal = root.given("ordinal").is_some();
         if root.kind() != ValueKind::Object {
@@ -350,7 +389,7 @@ impl LineReader for Rollout<'_> {
             self.assembler.session.findings.push(refused(at(line.place), why));
         }
         match (payload.filter(|_| enveloped), &*kind) {
-            (Some(payload), "session_meta") => self.meta(line, payload),
+            (Some(payload), "session_meta") => self.meta(line, payload, companions),
             (Some(payload), "response_item") => {
                 self.report_doubled(line, root, payload);
                 self.item(line, payload, time);
@@ -392,9 +431,19 @@ impl LineReader for Rollout<'_> {
         self.raw(line);
         self.assembler.session.findings.push(finding);
     }
+}
+
+impl LineReader for RolloutReader<'_, '_> {
+    fn value(&mut self, line: &Line, root: Value<'_>) {
+        self.rollout.value(line, root, self.companions);
+    }
+
+    fn damaged(&mut self, line: &Line, finding: Finding) {
+        self.rollout.damaged(line, finding);
+    }
 
     fn found(&mut self, finding: Finding) {
-        self.assembler.session.findings.push(finding);
+        self.rollout.assembler.session.findings.push(finding);
     }
 }
 
@@ -456,12 +505,12 @@ fn base_of(base: Value<'_>) -> Option<(Text, usize)> {
 }
 
 /// Lines of a parent rollout; only messages that the model saw are used. They are placed at the start of the fork.
-struct Inherited<'r, 'c> {
-    rollout: &'r mut Rollout<'c>,
+struct Inherited<'r> {
+    rollout: &'r mut Rollout,
     line: &'r Line,
 }
 
-impl LineReader for Inherited<'_, '_> {
+impl LineReader for Inherited<'_> {
     fn value(&mut self, line: &Line, root: Value<'_>) {
         let line = Line { text: line.text.clone(), place: self.line.place };
         let kind = root.get("type").and_then(Value::as_str).unwrap_or_default();

@@ -29,6 +29,7 @@ impl<'s> Source<'s> {
 }
 
 /// Messages, and everything else, in the order of the source.
+#[derive(Clone)]
 pub struct Assembler {
     items: ItemReader,
     open: Option<Group>,
@@ -39,6 +40,7 @@ pub struct Assembler {
 }
 
 /// An unfinished answer of a model.
+#[derive(Clone)]
 struct Group {
     blocks: Vec<Block>,
     items: Vec<NativeItem>,
@@ -48,6 +50,7 @@ struct Group {
 }
 
 /// The bytes of a message's items: ranges of texts, with a comma between any two.
+#[derive(Clone)]
 struct Kept {
     ranges: Vec<(Arc<str>, usize, usize)>,
     /// How long they are together.

@@ -107,7 +107,7 @@ pub(super) struct ReadItem {
     pub guessed: Option<Role>,
 }
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct ItemReader {
     pub model: Option<Text>,
     /// Ids of the items of this list so far, each of which may occur once.
