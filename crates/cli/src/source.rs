@@ -4,17 +4,40 @@ use std::{io, path::Path};
 
 use rejoin::{
     InputError, ReadError,
-    accounting::FileShape,
+    accounting::{self, FileShape},
     places::quoted,
-    sessions,
+    sessions::{self, Likeness},
     source::{self, HistoryError, Opened, SourceOptions, Unread},
 };
 
 use crate::{context, failure::Failure, stream};
 
-/// The error for an input that no conversation can be read from.
-pub fn unreadable(path: &str, error: ReadError, from: Option<&str>) -> Failure {
-    failure(&Unread::Format(error), Path::new(path), from)
+/// The error for an input that no conversation can be read from, with the text that was read of it.
+pub fn unreadable(path: &str, error: ReadError, from: Option<&str>, text: &str) -> Failure {
+    let asked = path == "-" && from.is_none();
+    // Standard input cannot be read again.
+    let why = match &error {
+        ReadError::UnknownFormat | ReadError::NotJson { .. } if asked => {
+            Some(told(&error, Likeness::of(text), || accounting::looks_like(text.as_bytes())))
+        }
+        _ => None,
+    };
+    match (failure(&Unread::Format(error), Path::new(path), from), why) {
+        (Failure::Unreadable { name, hint, .. }, Some(why)) => Failure::Unreadable { name, why, hint },
+        (failure, _) => failure,
+    }
+}
+
+/// An error with what the text looks like: JSON with these fields, or something else.
+fn told(error: &ReadError, likeness: Option<Likeness>, kind: impl FnOnce() -> Option<String>) -> String {
+    match (error, likeness) {
+        (ReadError::UnknownFormat, Some(likeness)) => format!("{error}: {likeness}"),
+        (_, Some(likeness)) => format!("{error}; it has {likeness}"),
+        (ReadError::UnknownFormat, None) => error.to_string(),
+        (_, None) => {
+            kind().map_or_else(|| error.to_string(), |kind| format!("{error}; it looks like {kind}"))
+        }
+    }
 }
 
 /// The shape of a file or of standard input, with all values removed.
@@ -62,9 +85,7 @@ pub fn failure(unread: &Unread, place: &Path, from: Option<&str>) -> Failure {
         Unread::Format(error @ (ReadError::NotJson { .. } | ReadError::Input(InputError::Binary { .. })))
             if place.is_file() && from.is_none() =>
         {
-            let json = || source::likeness(place).map(|likeness| format!("{error}; it has {likeness}"));
-            let other = || source::looks_like(place).map(|kind| format!("{error}; it looks like {kind}"));
-            (json().or_else(other).unwrap_or_else(|| error.to_string()), hint(error, from))
+            (told(error, source::likeness(place), || source::looks_like(place)), hint(error, from))
         }
         Unread::Format(error @ ReadError::NoConversation(_)) if place.is_file() && from.is_none() => {
             let columns = columns_of(place).map(|columns| format!("{error}; it has {columns}"));

@@ -1,6 +1,9 @@
 //! Finds the subject of `check` and `convert`: a file, standard input, or a conversation of the store.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rejoin::{
     ConversationId, Dialect, Rule,
@@ -53,13 +56,14 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Protecte
 
 fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedSource), Failure> {
     let Opened { input, sessions } = source::read_input(path, options.from)?;
+    let text = Arc::clone(&input.text);
     let named = options.from.and_then(|from| from.parse().ok());
     let subject = match sessions {
         Ok(sessions) => Ok(Subject::of_file(path, input, sessions, named)),
         Err(error) if options.bodies => Subject::of_request(path, input, error, named),
         Err(error) => Err(error),
     };
-    let subject = subject.map_err(|error| source::unreadable(path, error, options.from))?;
+    let subject = subject.map_err(|error| source::unreadable(path, error, options.from, &text))?;
     // A dialect names a request body. If the file is something else, the flag must not be ignored.
     if let Some(session) = subject.sessions.first()
         && let Some(dialect) = named.filter(|dialect: &Dialect| session.format != dialect.name())

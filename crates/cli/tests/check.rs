@@ -121,6 +121,14 @@ fn a_request_in_a_dialect_that_is_not_read_is_judged_by_its_checker() {
     };
     let (code, report) = check(&home, &ollama(json!({})), &[]);
     assert_eq!((code, &report["format"], &report["calls"]), (0, &"ollama".into(), &1.into()), "{report}");
+    let unanswered = json!({"messages": [{"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": {}}}]}]});
+    let ran = home.run(&["check", &home.file("unanswered.json", ollama(unanswered))]);
+    assert_eq!(ran.code, 1);
+    has(
+        &ran.out,
+        &["[OLL-04]", "broken: Ollama would take this request, but the model would not see it as it is"],
+    );
     // A field of another API: it may be meant for another server.
     assert_eq!(check(&home, &ollama(json!({"max_tokens": 9})), &[]).1["format"], "openai-chat");
     assert_eq!(check(&home, &ollama(json!({})), &["--from", "openai-chat"]).1["format"], "openai-chat");

@@ -116,6 +116,8 @@ fn unknown_files_are_refused_with_what_they_hold() {
         let ran = run(&home, &["check", &home.file(name, text)]);
         assert_eq!(ran.code, UNREADABLE, "{name}");
         has(&ran.err, &[says, "hint: "]);
+        // A pipe cannot be read again.
+        has(&Ran::fed(home.command(&["check", "-"]), text).err, &[says, "hint: "]);
     }
 }
 

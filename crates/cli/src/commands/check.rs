@@ -154,11 +154,13 @@ impl ForPeople<'_> {
                     String::from("rejoin does not read the calls in such a request, so it cannot mend it.")
                 }
             };
-            return format!(
-                "{} {provider} would answer 400: {errors}. {way}{}",
-                paint("refused:", output::ERROR),
-                self.by_model()
-            );
+            let (state, answer) = if judged.is_taken_with_faults() {
+                ("broken:", format!("would take {what}, but the model would not see it as it is"))
+            } else {
+                ("refused:", String::from("would answer 400"))
+            };
+            let state = paint(state, output::ERROR);
+            return format!("{state} {provider} {answer}: {errors}. {way}{}", self.by_model());
         }
         if unread > 0 {
             let texts = plural(unread, "text");

@@ -78,6 +78,8 @@ pub struct Wire {
     pub own_model: fn(&str) -> bool,
     /// Counts the calls and the results in a request, or in a list of its messages, where no reader understands them.
     pub unread_calls: Option<fn(Value<'_>) -> (usize, usize)>,
+    /// The rules of its checker that the provider itself does not enforce: the model does not see what breaks them.
+    pub unenforced: &'static [&'static str],
     /// Whether the provider signed a part of its message other than reasoning.
     pub is_signed: fn(&Message) -> bool,
     /// Spells what a request asks for besides its messages, instructions and tools.

@@ -65,6 +65,13 @@ impl ProviderVerdict {
     pub fn accepted(&self) -> bool {
         self.refusals.is_empty()
     }
+
+    /// Whether the provider would take the request in spite of its faults, because it does not enforce the rules that are broken.
+    #[must_use]
+    pub fn is_taken_with_faults(&self) -> bool {
+        let unenforced = self.dialect.wire().unenforced;
+        !self.accepted() && self.refusals.iter().all(|refusal| unenforced.contains(&refusal.violation.rule))
+    }
 }
 
 impl Checked {

@@ -68,24 +68,24 @@ const ENVELOPES: &[&str] = &[
     "token_usage_record",
 ];
 
-/// The types of events that Codex has, in any version. They repeat the text of items, or are the program's own notes. Which of them
-/// are kept in a rollout depends on the version and on its settings.
+/// The known types of events. They repeat the text of items, or are the program's own notes. Which of them are kept in a rollout
+/// depends on the version and on its settings.
 const EVENTS: &str = "agent_message agent_message_content_delta agent_message_delta agent_reasoning agent_reasoning_delta \
-    agent_reasoning_raw_content agent_reasoning_raw_content_delta agent_reasoning_section_break apply_patch_approval_request \
-    background_event collab_agent_interaction_begin collab_agent_interaction_end collab_agent_spawn_begin collab_agent_spawn_end \
-    collab_close_begin collab_close_end collab_list_agents_begin collab_list_agents_end collab_resume_begin collab_resume_end \
-    collab_waiting_begin collab_waiting_end context_compacted conversation_path deprecation_notice dynamic_tool_call_request \
-    dynamic_tool_call_response elicitation_request entered_review_mode error exec_approval_request exec_command_begin \
-    exec_command_end exec_command_output_delta exited_review_mode get_history_entry_response guardian_assessment \
-    guardian_warning hook_completed hook_started image_generation_begin image_generation_end injected_message item_completed \
-    item_started list_custom_prompts_response list_skills_response mcp_list_tools_response mcp_startup_complete \
-    mcp_startup_update mcp_tool_call_begin mcp_tool_call_end model_reroute model_verification patch_apply_begin \
-    patch_apply_end patch_apply_updated plan_delta plan_update raw_response_item reasoning_content_delta \
-    reasoning_raw_content_delta request_permissions request_user_input session_configured shutdown_complete \
-    skills_update_available stream_error sub_agent_activity task_complete task_started terminal_interaction \
-    thread_goal_updated thread_name_updated thread_rolled_back thread_settings_applied token_count turn_aborted \
-    turn_complete turn_diff turn_started undo_completed undo_started user_message view_image_tool_call warning \
-    web_search_begin web_search_end";
+    agent_reasoning_raw_content agent_reasoning_raw_content_delta agent_reasoning_section_break \
+    apply_patch_approval_request background_event collab_agent_interaction_begin collab_agent_interaction_end \
+    collab_agent_spawn_begin collab_agent_spawn_end collab_close_begin collab_close_end collab_list_agents_begin \
+    collab_list_agents_end collab_resume_begin collab_resume_end collab_waiting_begin collab_waiting_end context_compacted \
+    conversation_path deprecation_notice dynamic_tool_call_request dynamic_tool_call_response elicitation_request \
+    entered_review_mode error exec_approval_request exec_command_begin exec_command_end exec_command_output_delta \
+    exited_review_mode get_history_entry_response guardian_assessment guardian_warning hook_completed hook_started \
+    image_generation_begin image_generation_end item_completed item_started list_custom_prompts_response \
+    list_skills_response mcp_list_tools_response mcp_startup_complete mcp_startup_update mcp_tool_call_begin \
+    mcp_tool_call_end model_reroute model_verification patch_apply_begin patch_apply_end patch_apply_updated plan_delta \
+    plan_update reasoning_content_delta reasoning_raw_content_delta request_permissions request_user_input \
+    session_configured shutdown_complete skills_update_available stream_error sub_agent_activity task_complete \
+    task_started terminal_interaction thread_goal_updated thread_name_updated thread_rolled_back thread_settings_applied \
+    token_count turn_aborted turn_complete turn_diff turn_started undo_completed undo_started user_message \
+    view_image_tool_call warning web_search_begin web_search_end";
 
 /// Reads the conversation in a rollout, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {

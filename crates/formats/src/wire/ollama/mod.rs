@@ -26,6 +26,7 @@ pub static WIRE: Wire = Wire {
     stops: StopWords { done: "stop", length: "length", refused: "", paused: "" },
     encoder: write::encoder,
     own_mark,
+    unenforced: &["OLL-03", "OLL-04"],
     settings: settings::fields,
     decoder: Decoder::<stream::LinesAssembly>::boxed,
     answers: include_str!("answers.txt"),

@@ -59,6 +59,7 @@ pub(crate) const CHAT: Wire = Wire {
     own_mark: |_| None,
     own_model: |_| false,
     unread_calls: None,
+    unenforced: &[],
     is_signed: |_| false,
     settings: settings::fields,
     decoder: Decoder::<stream::ChatAssembly>::boxed,
