@@ -95,7 +95,8 @@ impl Writer<'_> {
         let id = session.id;
         let now = self.clock.now();
         // If the import fails, the trail is lost, and the next one compares everything.
-        let (mut done, end) = trail.as_deref_mut().map(|trail| trail.take_common(&session)).unwrap_or_default();
+        let (mut done, end) =
+            trail.as_deref_mut().map(|trail| trail.take_common(&session)).unwrap_or_default();
         let (mut wanted, mut places) = session.entries_after(&done.places, now);
         let _lock = self.lock(id)?;
         let tail = self.store.tail(id)?;
