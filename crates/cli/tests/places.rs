@@ -292,9 +292,26 @@ fn doctor_names_a_way_out_of_what_it_cannot_tell() {
         &home.run(&["doctor", &path]).out,
         &[
             "broken; rejoin does not know whether its agent mends it, unanswered-call",
-            "1 of 1 are broken, and rejoin cannot tell what their own agents do about that (in the table: unclear; iFlow).",
+            "1 of 1 is broken, and rejoin cannot tell what their own agents do about that (in the table: unclear; iFlow).",
             "rejoin move PATH --to codex ",
         ],
+    );
+}
+
+/// Cursor's transcripts lack all results, which need not mean that anything is wrong with the session.
+#[test]
+fn doctor_says_what_transcripts_of_cursor_lack() {
+    let home = Home::new("sqlite");
+    let line = |role: &str, block: Value| json!({"role": role, "message": {"content": [block]}});
+    let lines = [
+        line("user", json!({"type": "text", "text": "please list the files here"})),
+        line("assistant", json!({"type": "tool_use", "name": "Shell", "input": {"command": "ls"}})),
+        line("user", json!({"type": "text", "text": "go on with that"})),
+    ];
+    home.file(".cursor/projects/p/agent-transcripts/1/1.jsonl", lines_of(&lines));
+    has(
+        &home.run(&["doctor", "--agent", "cursor"]).out,
+        &["(in the table: unclear; Cursor)", "Cursor writes no results of calls to its transcripts"],
     );
 }
 

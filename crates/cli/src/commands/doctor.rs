@@ -67,7 +67,7 @@ fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: b
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         let since = wanted.since.map_or_else(String::new, |since| {
-            format!(" that changed since {}", since.strftime("%Y-%m-%d %H:%M:%S UTC"))
+            format!(" that changed since {}", since.strftime("%Y-%m-%dT%H:%M:%SZ"))
         });
         output::data(&format!("No sessions found{since}. Looked in:"))?;
         for agent in &wanted.agents {
