@@ -7,7 +7,7 @@ use rejoin::{
     accounting::{self, FileShape},
     places::quoted,
     sessions::{self, Likeness},
-    source::{self, HistoryError, Opened, SourceOptions, Unread},
+    source::{self, HistoryError, OpenedSource, SourceOptions, Unread},
 };
 
 use crate::{context, failure::Failure, stream};
@@ -52,7 +52,7 @@ pub fn shape_of(path: &str) -> Result<FileShape, Failure> {
 }
 
 /// Reads a file or standard input, and the conversations in it if there are any.
-pub fn read_input(path: &str, from: Option<&str>) -> Result<Opened, Failure> {
+pub fn read_input(path: &str, from: Option<&str>) -> Result<OpenedSource, Failure> {
     let options = SourceOptions {
         from: from.and_then(sessions::named),
         open: stream::open,

@@ -9,7 +9,7 @@ use rejoin::{
     ConversationId, Dialect, Rule,
     check::Subject,
     engine::{EngineError, Mode},
-    source::Opened,
+    source::OpenedSource,
 };
 
 use crate::{
@@ -55,7 +55,7 @@ pub fn read(given: &str, options: &ReadOptions<'_>) -> Result<(Subject, Protecte
 }
 
 fn of_file(path: &str, options: &ReadOptions<'_>) -> Result<(Subject, ProtectedSource), Failure> {
-    let Opened { input, sessions } = source::read_input(path, options.from)?;
+    let OpenedSource { input, sessions } = source::read_input(path, options.from)?;
     let text = Arc::clone(&input.text);
     let named = options.from.and_then(|from| from.parse().ok());
     let subject = match sessions {

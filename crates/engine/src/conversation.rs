@@ -31,7 +31,7 @@ use rejoin_record::{
 use rejoin_store::{Damage, Holder, Lock, Store, StoreError, StoredItem};
 use rejoin_view::{Finding, History, OnBroken, Repaired, TokenCounter, repair};
 
-use self::drafts::Drafted;
+use self::drafts::DraftToRemove;
 use crate::{
     clock::{Clock, SystemClock, conversation_id, stamp},
     error::EngineError,
@@ -170,7 +170,7 @@ pub struct Conversation {
     head: Option<(EntryId, Hash)>,
     saved: Saved,
     /// The draft of an answer whose message may not be stored yet.
-    draft: Option<Drafted>,
+    draft: Option<DraftToRemove>,
     /// The file on this machine that keeps the entries which a server did not accept.
     waiting: Option<Waiting>,
     session: OnceLock<Session>,
@@ -429,7 +429,7 @@ impl Conversation {
             damage: recorded.damage,
             stored,
             after,
-            draft: (locked && recorded.drafted > 0).then_some(Drafted(None)),
+            draft: (locked && recorded.drafted > 0).then_some(DraftToRemove(None)),
             findings: OnceLock::from(recorded.session.findings.clone()),
             session: OnceLock::from(recorded.session),
             ..Self::of(id, clock, entries)

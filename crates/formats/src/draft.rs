@@ -97,7 +97,7 @@ pub fn issued(message: &mut Message, issuer: &Origin) {
 }
 
 /// A request that is ready to be sent. Its findings are those that the previous request did not have.
-pub type Drafted = Encoded<Body>;
+pub type DraftedBody = Encoded<Body>;
 
 /// A conversation on its way to a provider, request by request.
 pub struct Draft {
@@ -167,7 +167,7 @@ impl Draft {
     ///
     /// # Errors
     /// If a size limit of the provider is exceeded.
-    pub fn request(&mut self, view: &SoundView) -> Result<Drafted, TooLarge> {
+    pub fn request(&mut self, view: &SoundView) -> Result<DraftedBody, TooLarge> {
         let goes_on = |sealed: &SealedChunks| match (&sealed.last, sealed.chunks.checked_sub(1)) {
             (Some(last), Some(place)) => {
                 view.sealed().get(place).is_some_and(|chunk| Arc::ptr_eq(chunk, last))

@@ -15,7 +15,7 @@ const PDF_LEAD: usize = 1024;
 
 /// The media that a dialect accepts.
 #[derive(Debug, Clone, Copy)]
-pub struct Accepts {
+pub struct AcceptedMedia {
     /// Types of images; `None` for any.
     pub images: Option<&'static [&'static str]>,
     /// Types of documents that are sent as bytes; `None` for any.
@@ -40,7 +40,7 @@ pub const DOCUMENTS: &[&str] = &[
 pub const WEB: &[&str] = &["https://", "http://"];
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Usable<'m> {
+pub enum UsableMedia<'m> {
     /// Base64 in the strict spelling, and the real type of its bytes.
     Bytes {
         media_type: Cow<'m, str>,
@@ -76,12 +76,12 @@ pub enum MediaFault {
     Address(String),
 }
 
-impl Accepts {
+impl AcceptedMedia {
     /// Accepts everything that any provider could read.
     pub const ANYTHING: Self = Self { images: None, documents: None, schemes: &[] };
 
     /// Returns an image or document in the form that the dialect accepts.
-    pub fn judge<'m>(&self, kind: &'m BlockKind) -> Result<Usable<'m>, MediaFault> {
+    pub fn judge<'m>(&self, kind: &'m BlockKind) -> Result<UsableMedia<'m>, MediaFault> {
         let (media, types) = match kind {
             BlockKind::Image(media) => (media, self.images),
             BlockKind::Document(media) => (media, self.documents),
@@ -90,16 +90,16 @@ impl Accepts {
         let usable = read(media, matches!(kind, BlockKind::Image(_)))?;
         let taken = |media_type: &str| types.is_none_or(|types| types.contains(&media_type));
         match usable {
-            Usable::Bytes { media_type, data } if !taken(&media_type) => {
+            UsableMedia::Bytes { media_type, data } if !taken(&media_type) => {
                 // The name of a document may show its type.
                 let is_document = matches!(kind, BlockKind::Document(_));
                 let told = type_by_name(media.name.as_deref().filter(|_| is_document));
                 match told.filter(|told| !is_sniffed(told) && !is_sniffed(&media_type) && taken(told)) {
-                    Some(told) => Ok(Usable::Bytes { media_type: Cow::Borrowed(told), data }),
+                    Some(told) => Ok(UsableMedia::Bytes { media_type: Cow::Borrowed(told), data }),
                     None => Err(MediaFault::Unsupported(media_type.into_owned())),
                 }
             }
-            Usable::Address(url) => {
+            UsableMedia::Address(url) => {
                 let begins = |scheme: &&str| {
                     url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme))
                 };
@@ -128,7 +128,7 @@ impl Accepts {
     pub fn takes_address(&self, kind: &BlockKind, url: &str) -> bool {
         let Ok(usable) = self.judge(kind) else { return false };
         match (strict_data_url(url), usable) {
-            (Some(written), Usable::Bytes { media_type, .. }) => canonical(written) == media_type,
+            (Some(written), UsableMedia::Bytes { media_type, .. }) => canonical(written) == media_type,
             (Some(_), _) => true,
             (None, _) => !is_data_url(url),
         }
@@ -143,7 +143,7 @@ impl Accepts {
     fn takes(&self, kind: &BlockKind, fits: fn(&str, &str, Cow<'_, str>) -> bool) -> bool {
         let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return false };
         match self.judge(kind) {
-            Ok(Usable::Bytes { media_type, data }) => {
+            Ok(UsableMedia::Bytes { media_type, data }) => {
                 media.media_type.as_deref().is_some_and(|named| fits(named, &media_type, data))
             }
             judged => judged.is_ok(),
@@ -196,17 +196,17 @@ fn strict_data_url(url: &str) -> Option<&str> {
     (strict && !media_type.is_empty()).then_some(media_type)
 }
 
-fn read(media: &Media, is_image: bool) -> Result<Usable<'_>, MediaFault> {
+fn read(media: &Media, is_image: bool) -> Result<UsableMedia<'_>, MediaFault> {
     match &media.source {
         MediaSource::Unusable => Err(MediaFault::Missing),
         MediaSource::ProviderFile(id) if id.is_blank() => Err(MediaFault::Missing),
-        MediaSource::ProviderFile(id) => Ok(Usable::File(id)),
+        MediaSource::ProviderFile(id) => Ok(UsableMedia::File(id)),
         MediaSource::Plain(text) if text.is_empty() => Err(MediaFault::Empty),
-        MediaSource::Plain(text) => Ok(Usable::Plain(text)),
+        MediaSource::Plain(text) => Ok(UsableMedia::Plain(text)),
         MediaSource::Base64(data) => bytes(media.media_type.as_deref(), data, media, is_image),
         MediaSource::Url(url) => match split_data_url(url) {
             Some((media_type, data)) => bytes(Some(&media_type), data, media, is_image),
-            None if is_absolute(url) => Ok(Usable::Address(url)),
+            None if is_absolute(url) => Ok(UsableMedia::Address(url)),
             None if is_data_url(url) => Err(MediaFault::NotBase64(None)),
             None if url.trim().is_empty() => Err(MediaFault::NoAddress),
             None => Err(MediaFault::Address(url.to_string())),
@@ -219,7 +219,7 @@ fn bytes<'m>(
     data: &'m str,
     media: &Media,
     is_image: bool,
-) -> Result<Usable<'m>, MediaFault> {
+) -> Result<UsableMedia<'m>, MediaFault> {
     if data.trim_matches(|letter: char| letter == '=' || letter.is_whitespace()).is_empty() {
         return Err(MediaFault::Empty);
     }
@@ -244,7 +244,7 @@ fn bytes<'m>(
             Cow::Borrowed(told.ok_or(MediaFault::UnknownType)?)
         }
     };
-    Ok(Usable::Bytes { media_type, data })
+    Ok(UsableMedia::Bytes { media_type, data })
 }
 
 /// A type in one spelling, without parameters.

@@ -161,7 +161,7 @@ pub enum HistoryCommand {
 /// The conversation that a command is about: as an argument, or after `--id`.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct Which {
+pub struct ConversationArgument {
     /// Conversation: id or its beginning, title, `@` (active) or `@1` (newest)
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completing::conversations))]
     conversation: Option<String>,
@@ -170,7 +170,7 @@ pub struct Which {
     id: Option<String>,
 }
 
-impl Which {
+impl ConversationArgument {
     /// The given conversation. For a command that needs none, the default is the active one.
     pub fn given(&self) -> &str {
         self.conversation.as_deref().or(self.id.as_deref()).unwrap_or("@")
@@ -185,7 +185,7 @@ const WHICH_OR_ACTIVE: &str =
 #[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct ChangeArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Show what would change; change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -211,7 +211,7 @@ const SHOW_EXAMPLES: &str = "Examples:
 #[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct ShowArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Print indented JSON, messages in the form of OpenAI Chat
     #[arg(long, short = 'r', conflicts_with_all = ["view", "json"])]
     pub raw: bool,
@@ -281,7 +281,7 @@ const EXPORT_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Session format, or dialect for a request body (default: by the ending
     /// of FILE; jsonl if it has none)
     #[arg(long, value_name = "FORMAT|DIALECT", value_parser = destinations())]
@@ -311,7 +311,7 @@ const CALLS_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct CallsArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Also show arguments and results
     #[arg(long)]
     pub full: bool,
@@ -336,7 +336,7 @@ const FORK_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct ForkArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Last message to keep, as `history show` numbers it (default: all)
     #[arg(long, value_name = "N", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub at: Option<usize>,
@@ -357,7 +357,7 @@ const ERASE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct EraseArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Messages to erase, as `history show` numbers them
     #[arg(long = "message", short = 'm', value_name = "N", required = true, value_delimiter = ',')]
     pub messages: Vec<usize>,
@@ -395,7 +395,7 @@ const DELETE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     #[command(flatten)]
     pub removal: RemovalArguments,
 }
@@ -411,7 +411,7 @@ pub const EDITS_EXAMPLES: &str = "Examples:
 #[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct EditsArguments {
     #[command(flatten)]
-    pub which: Which,
+    pub which: ConversationArgument,
     /// Print one JSON object per line, one per change
     #[arg(long)]
     pub json: bool,

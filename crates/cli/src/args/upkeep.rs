@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use rejoin::{
-    places::{AGENTS, AgentPlace, LookFor},
+    places::{AGENTS, AgentPlace, PlacesToSearch},
     record::Timestamp,
     store::Location,
 };
@@ -39,13 +39,13 @@ pub struct AgentsArguments {
 
 impl AgentsArguments {
     /// The agents that were named, or all of them.
-    pub fn wanted(&self, settings: &Settings) -> LookFor {
+    pub fn wanted(&self, settings: &Settings) -> PlacesToSearch {
         let is_wanted = |agent: &&AgentPlace| {
             self.agents.is_empty() || self.agents.iter().any(|name| name == agent.format)
         };
         let mut folders = settings.agent_folders();
         folders.retain(|(agent, _)| is_wanted(agent));
-        LookFor { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since }
+        PlacesToSearch { agents: AGENTS.iter().filter(is_wanted).collect(), folders, since: self.since }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use rejoin::{
     Rule,
     doctor::{Diagnosis, ExaminedSession, FileState, Health},
-    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, LookFor, Machine},
+    places::{self, AgentPlace, Candidate, Candidates, FolderFiles, Machine, PlacesToSearch},
     source::Unread,
 };
 
@@ -63,7 +63,12 @@ fn words(health: Health) -> &'static str {
     }
 }
 
-fn for_people(diagnosis: &Diagnosis, wanted: &LookFor, machine: &Machine, all: bool) -> Result<(), Failure> {
+fn for_people(
+    diagnosis: &Diagnosis,
+    wanted: &PlacesToSearch,
+    machine: &Machine,
+    all: bool,
+) -> Result<(), Failure> {
     let (counts, total) = (diagnosis.counts(), diagnosis.total());
     if total.sessions == 0 {
         let since = wanted.since.map_or_else(String::new, |since| {

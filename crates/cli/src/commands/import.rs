@@ -13,7 +13,7 @@ use std::{
 use rejoin::{
     engine::{Clock as _, Imported, SystemClock},
     import::{ImportCounts, ImportStep, Importer, Journal, JournalError, UndoOutcome, UndoneImport, Watch},
-    places::{self, Candidates, FolderFiles, LookFor},
+    places::{self, Candidates, FolderFiles, PlacesToSearch},
     removing, sessions, shape,
     source::is_database_address,
     store::Store,
@@ -38,14 +38,14 @@ pub fn run(arguments: &ImportArguments, flags: &Flags) -> Result<u8, Failure> {
     let everywhere = arguments.all || arguments.paths.is_empty();
     let named = !everywhere && arguments.agents.agents.is_empty();
     let wanted = if named {
-        LookFor { since: arguments.agents.since, ..LookFor::default() }
+        PlacesToSearch { since: arguments.agents.since, ..PlacesToSearch::default() }
     } else {
         arguments.agents.wanted(&cli.settings)
     };
     let (databases, paths): (Vec<&String>, Vec<&String>) =
         arguments.paths.iter().partition(|path| is_database_address(path));
     let (paths, machine): (Vec<PathBuf>, _) = (paths.iter().map(PathBuf::from).collect(), home::machine());
-    let look = |wanted: &LookFor| places::candidates(wanted, &paths, FolderFiles::All, &machine);
+    let look = |wanted: &PlacesToSearch| places::candidates(wanted, &paths, FolderFiles::All, &machine);
     let Candidates { files: candidates, missing, passed_over } = look(&wanted);
     for path in &missing {
         Failure::unreadable(path.display(), "there is no such file or folder", None).say();

@@ -3,7 +3,7 @@
 use rejoin::{
     ConvertError, OnBroken, Session,
     engine::{Clock as _, SystemClock},
-    places::{AGENTS, AgentCopy, AgentPlace, InstallError, InstallOptions, Installed, NewSession},
+    places::{AGENTS, AgentCopy, AgentPlace, InstallError, InstallOptions, NewSession, SessionPlacement},
     sessions::{FileContent, RowsError, Written},
     shape::InstalledSession,
 };
@@ -48,7 +48,7 @@ pub fn make(
 
 /// Writes the session and prints the command that resumes it.
 pub fn put(copy: &AgentCopy, content: &FileContent, json: bool) -> Result<(), Failure> {
-    let AgentCopy { agent, home, new, installed: Installed { path, command } } = copy;
+    let AgentCopy { agent, home, new, installed: SessionPlacement { path, command } } = copy;
     if !home.exists() {
         let home = home.display();
         output::talk(&format!("{} was not used here before: creating {home}", agent.name));

@@ -21,7 +21,7 @@ use crate::{
 
 /// A draft on disk whose message is among the entries. It is removed when the message is stored. It holds the open file if this
 /// process wrote it.
-pub(super) struct Drafted(pub(super) Option<DraftFile>);
+pub(super) struct DraftToRemove(pub(super) Option<DraftFile>);
 
 impl Conversation {
     /// Appends the entries of a draft that another process left, and removes the draft.
@@ -62,7 +62,7 @@ impl Conversation {
         let Some(tail) = self.unsaved().last().map(Tail::of).or(self.after) else { return };
         let entries = left.entries(&found, tail);
         if let Some(last) = entries.last() {
-            self.draft = Some(Drafted(None));
+            self.draft = Some(DraftToRemove(None));
             self.head = Some((last.id(), last.hash()));
             self.entries.extend(entries);
             self.forget();
@@ -80,7 +80,7 @@ impl Conversation {
     ) -> Appended {
         let stamp = match draft {
             Some(draft) => {
-                self.draft = draft.file.map(|file| Drafted(Some(file)));
+                self.draft = draft.file.map(|file| DraftToRemove(Some(file)));
                 draft.stamp
             }
             None => stamp(&*self.clock, None),
@@ -97,8 +97,8 @@ impl Conversation {
     /// Removes the draft, because everything is stored now.
     pub(super) fn remove_draft(&mut self) {
         let removed = match (self.draft.take(), &self.home) {
-            (Some(Drafted(Some(file))), _) => file.remove(),
-            (Some(Drafted(None)), Some(home)) => draft::discard(&*home.store, self.id),
+            (Some(DraftToRemove(Some(file))), _) => file.remove(),
+            (Some(DraftToRemove(None)), Some(home)) => draft::discard(&*home.store, self.id),
             _ => Ok(()),
         };
         if let Err(why) = removed {

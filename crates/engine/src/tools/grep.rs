@@ -16,7 +16,7 @@ use rejoin_record::Raw;
 use super::{
     Tool, ToolOutput,
     arguments::CallArguments,
-    beneath::{EntryKind, Opened},
+    beneath::{EntryKind, OpenFileBeneath},
     change::counted,
     walk::{Glob, PATTERN, SEARCH_TIME, Start, WalkEnd},
     work::{WorkLimit, grouped, shown},
@@ -127,7 +127,7 @@ impl<'s> Search<'s> {
         Self { matcher, searcher, until, shown: String::new(), matches: 0, more: 0, more_files: 0, failed: 0 }
     }
 
-    fn file(&mut self, path: &str, opened: Opened) -> SearchOutcome {
+    fn file(&mut self, path: &str, opened: OpenFileBeneath) -> SearchOutcome {
         let mut lines = Lines {
             matcher: self.matcher,
             text: String::new(),

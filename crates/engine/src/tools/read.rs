@@ -11,7 +11,7 @@ use rejoin_record::{Block, BlockKind, Media, MediaSource, Raw, Text};
 use super::{
     Tool, ToolOutput,
     arguments::CallArguments,
-    beneath::Opened,
+    beneath::OpenFileBeneath,
     work::{WorkLimit, cut, grouped},
     workspace::{Workspace, in_a_workspace, plan_and_run_reading, refusal_of},
 };
@@ -79,7 +79,7 @@ struct Piece {
 
 impl Piece {
     /// Reads lines, starting at line `from`, and counts the others.
-    fn read(opened: &Opened, from: u64, lines: u64, until: &WorkLimit) -> std::io::Result<Self> {
+    fn read(opened: &OpenFileBeneath, from: u64, lines: u64, until: &WorkLimit) -> std::io::Result<Self> {
         let mut reader = BufReader::with_capacity(64 * 1024, (&opened.file).take(SEARCHED));
         let mut piece = Self { text: Vec::new(), shown: 0, total: 0, uncounted: false };
         let (mut full, mut read) = (false, 0_u64);
@@ -186,7 +186,7 @@ fn skip(reader: &mut impl std::io::BufRead) -> std::io::Result<(bool, u64)> {
 }
 
 /// An image as the result of a call.
-fn image(path: &str, media_type: &'static str, opened: &Opened) -> Result<ToolOutput, String> {
+fn image(path: &str, media_type: &'static str, opened: &OpenFileBeneath) -> Result<ToolOutput, String> {
     let said = |why: std::io::Error| format!("`{path}`: {why}");
     let size = opened.file.metadata().map_err(said)?.len();
     let too_large = |size: u64| {

@@ -14,7 +14,7 @@ use ignore::{
 };
 
 use super::{
-    beneath::{Entry, EntryKind, Folder, HiddenNow, Opened},
+    beneath::{Entry, EntryKind, Folder, HiddenNow, OpenFileBeneath},
     work::WorkLimit,
     workspace::{Workspace, refusal_of},
 };
@@ -40,7 +40,7 @@ pub(super) struct WalkEntry<'w> {
 
 impl WalkEntry<'_> {
     /// Opens the file.
-    pub(super) fn open(&self) -> Option<Opened> {
+    pub(super) fn open(&self) -> Option<OpenFileBeneath> {
         self.folder.open_file(&self.entry.name).ok()
     }
 }
@@ -113,7 +113,7 @@ pub(super) enum Start {
     /// A folder. Its path is empty for the working folder.
     Folder(String),
     /// A single file.
-    File(String, Opened),
+    File(String, OpenFileBeneath),
 }
 
 impl Workspace {
@@ -224,7 +224,7 @@ fn rules_of(path: &str, folder: &Folder) -> Gitignore {
 }
 
 /// The rules in some files of a folder. Lines that are not globs are skipped, as in git.
-fn rules(path: &str, files: Vec<Opened>) -> Gitignore {
+fn rules(path: &str, files: Vec<OpenFileBeneath>) -> Gitignore {
     if files.is_empty() {
         return Gitignore::empty();
     }

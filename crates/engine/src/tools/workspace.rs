@@ -4,7 +4,7 @@ use std::{io::Read as _, path::PathBuf, sync::Arc};
 
 use rejoin_store::Location;
 
-use super::beneath::{Beneath, Hidden, Opened, PathRefused, Spot};
+use super::beneath::{Beneath, Hidden, OpenFileBeneath, PathRefused, Spot};
 
 /// The largest file that tools change, in bytes. The record keeps a changed file twice, before and after, and a person may have to
 /// read the difference. Larger files are written by programs, not by models.
@@ -50,13 +50,13 @@ impl Workspace {
     }
 
     /// Opens a file to be read.
-    pub(super) fn open(&self, path: &str) -> Result<Opened, PathRefused> {
+    pub(super) fn open(&self, path: &str) -> Result<OpenFileBeneath, PathRefused> {
         let opened = self.folder.open_file(path)?;
         if self.hidden.has(&opened) { Err(PathRefused::Hidden) } else { Ok(opened) }
     }
 
     /// Opens a file to replace it; `None` if it does not exist. Files that tools may not change are refused.
-    pub(super) fn open_to_change(&self, spot: &Spot) -> Result<Option<Opened>, PathRefused> {
+    pub(super) fn open_to_change(&self, spot: &Spot) -> Result<Option<OpenFileBeneath>, PathRefused> {
         let Some(opened) = spot.open()? else {
             return if self.hidden.would_have(spot) { Err(PathRefused::Hidden) } else { Ok(None) };
         };
@@ -136,7 +136,7 @@ macro_rules! plan_and_run_changing {
 pub(super) use plan_and_run_changing;
 
 /// The whole content of a file that tools may change.
-pub(super) fn content(opened: &Opened) -> Result<Vec<u8>, PathRefused> {
+pub(super) fn content(opened: &OpenFileBeneath) -> Result<Vec<u8>, PathRefused> {
     use std::io::Seek as _;
     let mut file = &opened.file;
     let size = file.metadata()?.len();

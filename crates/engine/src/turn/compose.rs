@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rejoin_formats::{Context, Draft, draft::Drafted, wire::names::SpellingMap};
+use rejoin_formats::{Context, Draft, draft::DraftedBody, wire::names::SpellingMap};
 use rejoin_record::{
     Block, BlockKind, Content, ConversationId, EntryId, Kind, Message,
     content::{CallAt, ClosedCall, Decision},
@@ -309,7 +309,7 @@ impl Composer {
                 &mut self.draft.insert((endpoint.clone(), Arc::clone(context), draft)).2
             }
         };
-        let Drafted { body, findings, prefix, respelled, .. } = draft.request(&composed.request.view)?;
+        let DraftedBody { body, findings, prefix, respelled, .. } = draft.request(&composed.request.view)?;
         composed.findings.extend(findings);
         composed.basis = Basis { prefix, respelled };
         composed.request.body = Some(body);

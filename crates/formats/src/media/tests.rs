@@ -27,14 +27,14 @@ fn pictures_are_known_by_their_first_bytes() {
     {
         for named in [Some(media_type), None, Some(""), Some("application/octet-stream")] {
             let kind = image(named, data(bytes));
-            let judged = Accepts::ANYTHING.judge(&kind).unwrap();
-            assert_eq!(judged, Usable::Bytes { media_type: media_type.into(), data: bytes.into() });
+            let judged = AcceptedMedia::ANYTHING.judge(&kind).unwrap();
+            assert_eq!(judged, UsableMedia::Bytes { media_type: media_type.into(), data: bytes.into() });
         }
     }
     let kind = image(Some("IMAGE/JPG; q=1"), data(JPEG));
-    let judged = Accepts::ANYTHING.judge(&kind).unwrap();
-    assert_eq!(judged, Usable::Bytes { media_type: "image/jpeg".into(), data: JPEG.into() });
-    assert!(!Accepts::ANYTHING.takes_fields(&kind), "it is spelled another way");
+    let judged = AcceptedMedia::ANYTHING.judge(&kind).unwrap();
+    assert_eq!(judged, UsableMedia::Bytes { media_type: "image/jpeg".into(), data: JPEG.into() });
+    assert!(!AcceptedMedia::ANYTHING.takes_fields(&kind), "it is spelled another way");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn what_no_provider_could_read_has_a_reason() {
         (None, MediaSource::ProviderFile(Text::new(" ")), "no data was recorded"),
     ] {
         let kind = image(media_type, source);
-        let fault = Accepts::ANYTHING.judge(&kind).unwrap_err();
+        let fault = AcceptedMedia::ANYTHING.judge(&kind).unwrap_err();
         assert_eq!(fault.to_string(), reason, "{kind:?}");
     }
 }
@@ -75,8 +75,8 @@ fn documents_are_known_by_bytes_type_or_name() {
         let media =
             Media { media_type: media_type.map(Text::new), source: data(bytes), name: name.map(Text::new) };
         let kind = BlockKind::Document(Box::new(media));
-        match Accepts::ANYTHING.judge(&kind) {
-            Ok(Usable::Bytes { media_type, .. }) => media_type.into_owned(),
+        match AcceptedMedia::ANYTHING.judge(&kind) {
+            Ok(UsableMedia::Bytes { media_type, .. }) => media_type.into_owned(),
             other => format!("{other:?}"),
         }
     };
@@ -93,18 +93,19 @@ fn documents_are_known_by_bytes_type_or_name() {
 
 #[test]
 fn a_dialect_takes_only_its_types_and_addresses() {
-    let strict = Accepts { images: Some(PICTURES), documents: Some(&["application/pdf"]), schemes: WEB };
+    let strict =
+        AcceptedMedia { images: Some(PICTURES), documents: Some(&["application/pdf"]), schemes: WEB };
     let bmp = image(Some("image/bmp"), data("Qk0AAA=="));
     assert_eq!(strict.judge(&bmp).unwrap_err().to_string(), "image/bmp is not supported here");
-    assert!(Accepts::ANYTHING.judge(&bmp).is_ok());
+    assert!(AcceptedMedia::ANYTHING.judge(&bmp).is_ok());
     let cloud = image(None, url("gs://bucket/a.png"));
-    assert!(strict.judge(&cloud).is_err() && Accepts::ANYTHING.judge(&cloud).is_ok());
+    assert!(strict.judge(&cloud).is_err() && AcceptedMedia::ANYTHING.judge(&cloud).is_ok());
     assert!(strict.judge(&image(None, url("HTTPS://example.org/a.png"))).is_ok());
 }
 
 #[test]
 fn only_the_plain_spelling_of_a_data_url_may_be_sent_again() {
-    let strict = Accepts { images: Some(PICTURES), documents: None, schemes: WEB };
+    let strict = AcceptedMedia { images: Some(PICTURES), documents: None, schemes: WEB };
     for (address, fits) in [
         ("data:image/png;base64,iVBORw0KGgo=", true),
         ("https://example.org/a.png", true),

@@ -231,7 +231,7 @@ impl BlockReader<'_> {
         &self,
         file: Value<'_>,
         sources: &[&str],
-        accepts: &media::Accepts,
+        accepts: &media::AcceptedMedia,
     ) -> (BlockKind, bool) {
         let field = |name| file.given(name).and_then(|value| self.text(value));
         let filled = |name| field(name).filter(|text: &Text| !text.is_empty());

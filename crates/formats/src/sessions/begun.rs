@@ -6,13 +6,13 @@ use crate::session::SourcePlace;
 
 /// Lines about things that began and have not ended, by the ids of the things.
 #[derive(Default)]
-pub(crate) struct Begun {
+pub(crate) struct UnendedLines {
     /// With the number of each, because several events on one line have the same place.
     lines: HashMap<String, (usize, SourcePlace, Arc<str>)>,
     count: usize,
 }
 
-impl Begun {
+impl UnendedLines {
     /// Notes the newest line about something that began.
     pub(crate) fn insert(&mut self, id: String, place: SourcePlace, line: Arc<str>) {
         self.count += 1;

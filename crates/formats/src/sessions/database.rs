@@ -219,9 +219,9 @@ pub(crate) fn columns<'r, const N: usize>(row: &'r Row<'_>) -> rusqlite::Result<
 }
 
 /// Columns that a reader does not know. They are kept in the item of their row, so that accounting reports the words in them.
-pub(crate) struct Others(Vec<String>);
+pub(crate) struct UnknownColumns(Vec<String>);
 
-impl Others {
+impl UnknownColumns {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -383,9 +383,9 @@ impl Database {
     }
 
     /// The columns of a table that are none of these, as newer releases of a program add them.
-    pub(crate) fn others(&self, table: &str, known: &[&str]) -> Others {
+    pub(crate) fn others(&self, table: &str, known: &[&str]) -> UnknownColumns {
         let names = self.tables.get(table).into_iter().flatten();
-        Others(names.filter(|name| !known.contains(&name.as_str())).cloned().collect())
+        UnknownColumns(names.filter(|name| !known.contains(&name.as_str())).cloned().collect())
     }
 
     /// What `make` makes of the rows of a query, with the number of the row's session and its own number in that. The first column is

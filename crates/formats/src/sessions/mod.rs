@@ -52,7 +52,7 @@ pub use registry::{
     FORMATS, Format, Reading, Resend, claim_files, claims, detect, detect_lines, function_columns,
     is_storage, named, owns, read, read_detected, read_files, storages, write,
 };
-pub use resend::Resent;
+pub use resend::ResentMessages;
 pub use sample::{Claim, Sample};
 pub use writing::{FileContent, Writing, Written};
 #[cfg(feature = "sqlite")]

@@ -13,7 +13,7 @@ pub use super::table::FORMATS;
 use super::{
     growing::GrowingReader,
     instructions, lines, opening,
-    resend::{Habits, Resent, TargetDialect},
+    resend::{Habits, ResentMessages, TargetDialect},
     sample::{Claim, Sample},
     table::{AGENTS, FUNCTION_COLUMNS},
     writing::{Writing, Written},
@@ -65,7 +65,7 @@ pub struct KnownAgent {
 /// What an agent would send on resuming a session, as far as that is known.
 pub enum Resend {
     /// These messages.
-    Exactly(fn(&Session) -> Resent),
+    Exactly(fn(&Session) -> ResentMessages),
     /// Only what it does about calls and results is known. If versions differ, one of these.
     Pairs {
         /// The API that the request goes to.

@@ -17,14 +17,14 @@ use rejoin_record::{
 use serde_json::{Value, json};
 
 pub use habits::{
-    DuplicateResults, Habits, LateResults, Orphans, Reused, SearchRange, TargetDialect, Unanswered,
+    DuplicateResults, Habits, LateResults, Orphans, ReusedIdHandling, SearchRange, TargetDialect, Unanswered,
 };
 
 use crate::{parallel, session::Session};
 
 /// The messages that an agent would send.
 #[derive(Debug, Clone, Default)]
-pub struct Resent {
+pub struct ResentMessages {
     /// The messages, in the dialect that the agent speaks. Of a long text only the beginning is here.
     pub list: Vec<Value>,
     /// The message of the session that each of them comes from; none for what the agent adds.
@@ -33,7 +33,7 @@ pub struct Resent {
     pub bytes: usize,
 }
 
-impl Resent {
+impl ResentMessages {
     pub(crate) fn push(&mut self, item: Value, place: Option<usize>) {
         self.list.push(item);
         self.places.push(place);
@@ -42,8 +42,8 @@ impl Resent {
 
 /// The messages without changes, for a tool whose repairs are not known, followed by a prompt to continue if the model spoke
 /// last.
-pub fn continued(session: &Session) -> Resent {
-    let mut resent = Resent::default();
+pub fn continued(session: &Session) -> ResentMessages {
+    let mut resent = ResentMessages::default();
     let items = natives(session, &mut resent.bytes, |item| Some(item), Some);
     items.into_iter().for_each(|(place, item)| resent.push(item, Some(place)));
     match resent.list.last().and_then(|last| last["role"].as_str()) {

@@ -72,7 +72,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::{
         context::{ToolChoice, ToolDeclaration, ToolKind},
         convert::{CacheMarks, ReasoningBond, Target},
-        media::{self, Accepts, Usable},
+        media::{self, AcceptedMedia, UsableMedia},
     };
 }
 

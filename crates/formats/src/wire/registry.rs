@@ -17,7 +17,7 @@ use super::{
 use crate::{
     context::{ToolChoice, ToolDeclaration},
     convert::Target,
-    media::Accepts,
+    media::AcceptedMedia,
 };
 
 /// The descriptor of a dialect: everything that code outside its folder needs to know about it.
@@ -42,7 +42,7 @@ pub struct Wire {
     /// Size limits of a request.
     pub limits: RequestLimits,
     /// Images and documents that the provider accepts.
-    pub media: Accepts,
+    pub media: AcceptedMedia,
     /// Spells a tool's name. The result depends on nothing else, so declarations, history and tool choice agree.
     pub tool_name: fn(&str) -> Cow<'_, str>,
     /// Whether a call id is legal.

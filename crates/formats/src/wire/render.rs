@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 use super::registry::Dialect;
 use crate::{
     context::{Context, ToolDeclaration, ToolKind},
-    media::{self, Accepts, MediaFault, Usable},
+    media::{self, AcceptedMedia, MediaFault, UsableMedia},
     messages::{Style, more_fields},
 };
 use rejoin_record::{
@@ -96,7 +96,7 @@ pub fn chat_fields(message: Value<'_>, style: Style) -> Vec<String> {
 pub struct Ledger {
     pub findings: Vec<Finding>,
     /// The images and documents that the dialect accepts.
-    pub media: Accepts,
+    pub media: AcceptedMedia,
     intact: bool,
     first_change: Option<sound::FirstChange>,
     /// The last message whose fields were reported.
@@ -106,7 +106,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(intact: bool, media: Accepts) -> Self {
+    pub fn new(intact: bool, media: AcceptedMedia) -> Self {
         Self {
             findings: Vec::new(),
             media,
@@ -366,7 +366,7 @@ fn without_long_base64(json: &str) -> Cow<'_, str> {
 
 /// A label for an image or document that is not sent as one.
 pub fn media_label(kind: &BlockKind) -> String {
-    if let Err(fault) = Accepts::ANYTHING.judge(kind) {
+    if let Err(fault) = AcceptedMedia::ANYTHING.judge(kind) {
         return unavailable_label(kind, &fault);
     }
     let Some((what, media)) = medium(kind) else { return String::new() };
@@ -406,25 +406,25 @@ pub fn shown_next(kind: &BlockKind) -> &'static str {
 
 /// Adds a document to an object as OpenAI's APIs take it; `None` if they cannot take it. File ids are valid only in the API
 /// that issued them (`own`).
-pub fn file_fields(object: Object, media: &Media, usable: &Usable<'_>, own: bool) -> Option<Object> {
+pub fn file_fields(object: Object, media: &Media, usable: &UsableMedia<'_>, own: bool) -> Option<Object> {
     match usable {
-        Usable::Bytes { media_type, data } => {
+        UsableMedia::Bytes { media_type, data } => {
             let name = media.name.as_deref().unwrap_or("document.pdf");
             let data = format!("data:{media_type};base64,{data}");
             Some(object.text("filename", name).text("file_data", data))
         }
-        Usable::Address(url) => Some(object.text("file_url", url)),
-        Usable::File(id) if own => Some(object.text("file_id", id)),
-        Usable::File(_) | Usable::Plain(_) => None,
+        UsableMedia::Address(url) => Some(object.text("file_url", url)),
+        UsableMedia::File(id) if own => Some(object.text("file_id", id)),
+        UsableMedia::File(_) | UsableMedia::Plain(_) => None,
     }
 }
 
 /// The address of an image, or a data URL with its bytes; `None` if only a file id is known.
-pub fn image_url(image: &Usable<'_>) -> Option<String> {
+pub fn image_url(image: &UsableMedia<'_>) -> Option<String> {
     match image {
-        Usable::Address(url) => Some((*url).to_owned()),
-        Usable::Bytes { media_type, data } => Some(format!("data:{media_type};base64,{data}")),
-        Usable::File(_) | Usable::Plain(_) => None,
+        UsableMedia::Address(url) => Some((*url).to_owned()),
+        UsableMedia::Bytes { media_type, data } => Some(format!("data:{media_type};base64,{data}")),
+        UsableMedia::File(_) | UsableMedia::Plain(_) => None,
     }
 }
 

@@ -6,7 +6,7 @@
 use rejoin_formats::{
     Dialect, Session,
     sessions::{
-        self, Resend, Resent,
+        self, Resend, ResentMessages,
         registry::KnownAgent,
         resend::{self, Habits, TargetDialect},
     },
@@ -70,8 +70,8 @@ fn agent_that_opens(session: &Session) -> Option<Option<&'static KnownAgent>> {
     Some(format.agent.as_ref())
 }
 
-fn judged(session: &Session, dialect: Dialect, sender: Sender, resent: Resent) -> ProviderVerdict {
-    let Resent { list, places, bytes } = resent;
+fn judged(session: &Session, dialect: Dialect, sender: Sender, resent: ResentMessages) -> ProviderVerdict {
+    let ResentMessages { list, places, bytes } = resent;
     let verdict = checker(dialect).check_messages(list, bytes);
     let place = |index: usize| {
         let message = places.get(index).copied().flatten()?;

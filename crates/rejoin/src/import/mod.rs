@@ -7,7 +7,7 @@
 //! use rejoin::{
 //!     Access, Clock as _, EngineError, SystemClock, Writer, open_store, source,
 //!     import::{ImportStep, Importer, Journal},
-//!     places::{self, FolderFiles, LookFor, Machine},
+//!     places::{self, FolderFiles, PlacesToSearch, Machine},
 //! };
 //!
 //! let folder = tempfile::tempdir()?;
@@ -18,7 +18,7 @@
 //! let store = open_store(&location, Access::Write)?;
 //! let writer = Writer { store: &*store, clock: &SystemClock, command: "my program" };
 //! let journal = Journal::open(folder.path(), &location, SystemClock.now());
-//! let (wanted, machine) = (LookFor::default(), Machine::new(None, ".".into(), |_| None));
+//! let (wanted, machine) = (PlacesToSearch::default(), Machine::new(None, ".".into(), |_| None));
 //! let found = places::candidates(&wanted, &[folder.path().join("chat.json")], FolderFiles::All, &machine);
 //! let mut importer = Importer::new(writer, journal, wanted, source::open_file);
 //! for candidate in &found.files {
@@ -53,7 +53,7 @@ pub use self::{
     watch::Watch,
 };
 use crate::{
-    places::{Candidate, LookFor},
+    places::{Candidate, PlacesToSearch},
     source::{self, GrowingSources, HistoryError, Open, Unread},
 };
 
@@ -133,7 +133,7 @@ struct WatchMemory {
 pub struct Importer<'s> {
     writer: Writer<'s>,
     journal: Journal,
-    wanted: LookFor,
+    wanted: PlacesToSearch,
     open: Open,
     /// The format of the files; `None` to detect it from their content.
     pub from: Option<&'static Format>,
@@ -152,14 +152,14 @@ impl fmt::Debug for Importer<'_> {
 impl<'s> Importer<'s> {
     /// An importer that stores the wanted sessions, and opens their files with `open`.
     #[must_use]
-    pub fn new(writer: Writer<'s>, journal: Journal, wanted: LookFor, open: Open) -> Self {
+    pub fn new(writer: Writer<'s>, journal: Journal, wanted: PlacesToSearch, open: Open) -> Self {
         let counts = ImportCounts::default();
         Self { writer, journal, wanted, open, from: None, counts, is_forgetful: false }
     }
 
     /// Selects the sessions to import.
     #[must_use]
-    pub fn wanted(&self) -> &LookFor {
+    pub fn wanted(&self) -> &PlacesToSearch {
         &self.wanted
     }
 

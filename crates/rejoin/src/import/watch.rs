@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::{
         import::Journal,
-        places::{self, FolderFiles, LookFor, Machine},
+        places::{self, FolderFiles, Machine, PlacesToSearch},
         source,
     };
 
@@ -202,7 +202,7 @@ mod tests {
         let writer = Writer { store: &*store, clock: &SystemClock, command: "test" };
         let journal =
             Journal::open(&folder.path().join("data"), &location, "2026-11-18T10:00:00Z".parse().unwrap());
-        let (wanted, machine) = (LookFor::default(), Machine::new(None, ".".into(), |_| None));
+        let (wanted, machine) = (PlacesToSearch::default(), Machine::new(None, ".".into(), |_| None));
         let candidates =
             places::candidates(&wanted, &[growing.clone(), still], FolderFiles::All, &machine).files;
         let mut importer = Importer::new(writer, journal, wanted, source::open_file);

@@ -22,7 +22,7 @@ use super::{AgentPlace, Machine};
 const ATTEMPTS: usize = 1000;
 
 /// Returns the place of a session, below the agent's main folder.
-pub type Installs = fn(&NewSession, &Path) -> Installed;
+pub type Installs = fn(&NewSession, &Path) -> SessionPlacement;
 
 /// A session to be installed for an agent.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl NewSession {
 
 /// The place of a session, and the command that resumes it.
 #[derive(Debug)]
-pub struct Installed {
+pub struct SessionPlacement {
     /// The file, or the database to which rows are added.
     pub path: PathBuf,
     /// The command that resumes the session, for a shell.
@@ -103,7 +103,7 @@ pub struct AgentCopy {
     /// The session in the form that the agent will see.
     pub new: NewSession,
     /// Its place.
-    pub installed: Installed,
+    pub installed: SessionPlacement,
 }
 
 impl AgentCopy {
@@ -208,25 +208,25 @@ fn described(content: &FileContent, session: &Session, options: &InstallOptions<
     }
 }
 
-pub fn codex(new: &NewSession, home: &Path) -> Installed {
+pub fn codex(new: &NewSession, home: &Path) -> SessionPlacement {
     // Codex lists only sessions in a folder of their day.
     let place = new.began.strftime("sessions/%Y/%m/%d/rollout-%Y-%m-%dT%H-%M-%S").to_string();
     let path = home.join(format!("{place}-{}.jsonl", new.id));
-    Installed { path, command: format!("codex resume {}", new.id) }
+    SessionPlacement { path, command: format!("codex resume {}", new.id) }
 }
 
-pub fn claude_code(new: &NewSession, home: &Path) -> Installed {
+pub fn claude_code(new: &NewSession, home: &Path) -> SessionPlacement {
     let project = project_name(&new.directory());
     let path = home.join(format!("projects/{project}/{}.jsonl", new.id));
-    Installed { path, command: new.there(&format!("claude --resume {}", new.id)) }
+    SessionPlacement { path, command: new.there(&format!("claude --resume {}", new.id)) }
 }
 
-pub fn cody(new: &NewSession, home: &Path) -> Installed {
+pub fn cody(new: &NewSession, home: &Path) -> SessionPlacement {
     let path = home.join(format!("conversations/{}.jsonl", new.id));
-    Installed { path, command: format!("cody resume {}", new.id) }
+    SessionPlacement { path, command: format!("cody resume {}", new.id) }
 }
 
-pub fn gemini_cli(new: &NewSession, home: &Path) -> Installed {
+pub fn gemini_cli(new: &NewSession, home: &Path) -> SessionPlacement {
     let directory = new.directory();
     // Gemini CLI has short names for folders that it knows; it also looks under the hash of the path.
     let project = registered(home, &directory).unwrap_or_else(|| {
@@ -235,40 +235,40 @@ pub fn gemini_cli(new: &NewSession, home: &Path) -> Installed {
     let time = new.began.strftime("%Y-%m-%dT%H-%M").to_string();
     let short: String = new.id.chars().take(8).collect();
     let path = home.join(format!("tmp/{project}/chats/session-{time}-{short}.jsonl"));
-    Installed { path, command: new.there(&format!("gemini --resume {}", new.id)) }
+    SessionPlacement { path, command: new.there(&format!("gemini --resume {}", new.id)) }
 }
 
-pub fn pi(new: &NewSession, home: &Path) -> Installed {
+pub fn pi(new: &NewSession, home: &Path) -> SessionPlacement {
     let directory = new.directory();
     let plain = directory.strip_prefix(['/', '\\']).unwrap_or(&directory).replace(['/', '\\', ':'], "-");
     let time = new.began.strftime("%Y-%m-%dT%H-%M-%S-%3fZ").to_string();
     let path = home.join(format!("sessions/--{plain}--/{time}_{}.jsonl", new.id));
     let command = new.there(&format!("pi --session {}", quoted(&path.to_string_lossy())));
-    Installed { path, command }
+    SessionPlacement { path, command }
 }
 
-pub fn opencode(new: &NewSession, home: &Path) -> Installed {
+pub fn opencode(new: &NewSession, home: &Path) -> SessionPlacement {
     // opencode keeps its sessions in a database and imports others itself.
     let path = home.join(format!("imported/{}.json", new.id));
     let file = quoted(&path.to_string_lossy());
     let command = new.there(&format!("opencode import {file} && opencode --session {}", new.id));
-    Installed { path, command }
+    SessionPlacement { path, command }
 }
 
 /// These three agents keep all conversations in one database.
-pub fn xzatoma(new: &NewSession, home: &Path) -> Installed {
+pub fn xzatoma(new: &NewSession, home: &Path) -> SessionPlacement {
     // The variable names the file itself.
     let path = if home.extension().is_some() { home.to_owned() } else { home.join("history.db") };
-    Installed { path, command: format!("xzatoma chat --resume {}", new.id) }
+    SessionPlacement { path, command: format!("xzatoma chat --resume {}", new.id) }
 }
 
-pub fn goose(new: &NewSession, home: &Path) -> Installed {
+pub fn goose(new: &NewSession, home: &Path) -> SessionPlacement {
     let path = home.join("sessions/sessions.db");
-    Installed { path, command: new.there(&format!("goose session --resume --session-id {}", new.id)) }
+    SessionPlacement { path, command: new.there(&format!("goose session --resume --session-id {}", new.id)) }
 }
 
-pub fn llm(new: &NewSession, home: &Path) -> Installed {
-    Installed { path: home.join("logs.db"), command: format!("llm chat --cid {}", new.id) }
+pub fn llm(new: &NewSession, home: &Path) -> SessionPlacement {
+    SessionPlacement { path: home.join("logs.db"), command: format!("llm chat --cid {}", new.id) }
 }
 
 /// The short name that Gemini CLI uses for a folder.
@@ -323,7 +323,7 @@ mod tests {
             directory: PathBuf::from("/home/me/app"),
         };
         let placed = |installs: Installs| {
-            let Installed { path, command } = installs(&new, home.path());
+            let SessionPlacement { path, command } = installs(&new, home.path());
             (path.strip_prefix(home.path()).unwrap().display().to_string(), command)
         };
         let hash = "9b36aebfd10ff8c9a6b0bb4b8ee3fdba4f39ef4c1d8b5b1d36bb0ecd0d4cb1a5";

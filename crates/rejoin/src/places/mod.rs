@@ -2,11 +2,11 @@
 //! describes the [`Machine`].
 //!
 //! ```
-//! use rejoin::places::{self, AGENTS, FolderFiles, LookFor, Machine};
+//! use rejoin::places::{self, AGENTS, FolderFiles, PlacesToSearch, Machine};
 //!
 //! // The home folder, the folder to work in, and how to look up a variable of the environment.
 //! let machine = Machine::new(Some("/home/nobody".into()), ".".into(), |_| None);
-//! let wanted = LookFor { agents: AGENTS.iter().collect(), ..LookFor::default() };
+//! let wanted = PlacesToSearch { agents: AGENTS.iter().collect(), ..PlacesToSearch::default() };
 //! let found = places::candidates(&wanted, &[], FolderFiles::ByName, &machine);
 //! assert!(found.missing.is_empty());
 //! ```
@@ -26,7 +26,7 @@ use rejoin_formats::{Session, sessions::Format};
 use rejoin_record::Timestamp;
 
 pub use self::{
-    installing::{AgentCopy, InstallError, InstallOptions, Installed, Installs, NewSession, quoted},
+    installing::{AgentCopy, InstallError, InstallOptions, Installs, NewSession, SessionPlacement, quoted},
     table::AGENTS,
 };
 use crate::{
@@ -191,7 +191,7 @@ impl AgentPlace {
 
 /// The agents whose sessions are looked for, and which of the sessions.
 #[derive(Debug, Default, Clone)]
-pub struct LookFor {
+pub struct PlacesToSearch {
     /// The agents whose own places are searched.
     pub agents: Vec<&'static AgentPlace>,
     /// Additional folders with sessions of agents.
@@ -200,7 +200,7 @@ pub struct LookFor {
     pub since: Option<Timestamp>,
 }
 
-impl LookFor {
+impl PlacesToSearch {
     /// Keeps the sessions of a recently changed file that were themselves changed recently. The only session of a file was changed
     /// with the file. Of several, as in a database, those with a recent message are kept; a message need not have a time.
     pub fn choose(&self, sessions: &mut Vec<Session>) {
@@ -267,7 +267,7 @@ impl Candidate {
     /// `explain` describes why a file that should be a session cannot be read.
     pub fn examine(
         &self,
-        wanted: &LookFor,
+        wanted: &PlacesToSearch,
         open: Open,
         explain: impl Fn(&Path, &Unread) -> String,
     ) -> Option<FileState> {
@@ -313,7 +313,12 @@ const ENDINGS: &[&str] = &["jsonl", "json", "traj", "db", "gz", "zst", "zip", "e
 
 /// Finds the sessions of agents, and the files under the given paths. No file is opened.
 #[must_use]
-pub fn candidates(wanted: &LookFor, paths: &[PathBuf], chosen: FolderFiles, machine: &Machine) -> Candidates {
+pub fn candidates(
+    wanted: &PlacesToSearch,
+    paths: &[PathBuf],
+    chosen: FolderFiles,
+    machine: &Machine,
+) -> Candidates {
     let likely = |path: &Path| {
         chosen == FolderFiles::All
             || path.extension().is_some_and(|kind| ENDINGS.iter().any(|ending| kind == *ending))

@@ -22,7 +22,8 @@ use rejoin_record::limits;
 use zip::{ZipArchive, read::ZipFile, read::read_zipfile_from_stream};
 
 use super::{
-    ByteSource, Opened, READ_AT_ONCE, ReadEffort, SourceOptions, Unread, holds_session, look_at, nothing,
+    ByteSource, OpenedSource, READ_AT_ONCE, ReadEffort, SourceOptions, Unread, holds_session, look_at,
+    nothing,
     unpack::{self, Bounded, DamageSeen, PackedDamage, Packing, RATIO, UNPACKED_BYTES, UpToDamage},
 };
 
@@ -46,7 +47,7 @@ pub fn read(
     place: Option<&Path>,
     mut source: ByteSource,
     options: &SourceOptions,
-) -> Result<Opened, Unread> {
+) -> Result<OpenedSource, Unread> {
     if let Some(place) = place.filter(|place| place.is_file()) {
         let file = File::open(place).map_err(Unread::Io)?;
         return of(&Archive::open(name, BufReader::new(file)).map_err(Unread::Packed)?, options);
@@ -57,7 +58,7 @@ pub fn read(
     of(&Archive::open(name, Cursor::new(bytes)).map_err(Unread::Packed)?, options)
 }
 
-fn of<R: Read + Seek + Send>(archive: &Archive<R>, options: &SourceOptions) -> Result<Opened, Unread> {
+fn of<R: Read + Seek + Send>(archive: &Archive<R>, options: &SourceOptions) -> Result<OpenedSource, Unread> {
     let reads_files =
         |format: &'static Format| format.read.as_ref().is_some_and(|reading| reading.files.is_some());
     let read = match options.from {
@@ -66,7 +67,7 @@ fn of<R: Read + Seek + Send>(archive: &Archive<R>, options: &SourceOptions) -> R
     };
     match read {
         Err(ReadError::UnknownFormat) => archive.only_session(options),
-        sessions => Opened { input: nothing(&archive.name), sessions }.with_damage(archive.damage()),
+        sessions => OpenedSource { input: nothing(&archive.name), sessions }.with_damage(archive.damage()),
     }
 }
 
@@ -207,7 +208,7 @@ impl<R: Read + Seek> Archive<R> {
     }
 
     /// Reads the only session file of an archive, as if it were not packed.
-    fn only_session(&self, options: &SourceOptions) -> Result<Opened, Unread> {
+    fn only_session(&self, options: &SourceOptions) -> Result<OpenedSource, Unread> {
         let partial = self.cut.as_ref().and_then(|cut| cut.partial.as_ref());
         let all: Vec<&String> =
             self.paths.iter().chain(partial).filter(|path| !is_put_there_by_the_system(path)).collect();

@@ -15,11 +15,11 @@ const DEPTH: usize = 4;
 const LARGEST: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug)]
-pub struct Beside {
+pub struct FilesBeside {
     session: PathBuf,
 }
 
-impl Beside {
+impl FilesBeside {
     pub fn new(session: &Path) -> Self {
         // The path may contain links; files beside the session are beside its real place.
         Self { session: fs::canonicalize(session).unwrap_or_else(|_| session.to_owned()) }
@@ -81,7 +81,7 @@ fn find(root: &Path, ends: &[String]) -> Option<PathBuf> {
     None
 }
 
-impl Companions for Beside {
+impl Companions for FilesBeside {
     fn open(&self, name: &str) -> Option<Vec<u8>> {
         let path = if name.contains(['/', '\\', '.']) { self.spilled(name) } else { self.rollout(name) }?;
         let small = fs::metadata(&path).is_ok_and(|metadata| metadata.len() <= LARGEST);
@@ -110,7 +110,7 @@ mod tests {
         // A session that is reached through a link is read with the files beside its real place.
         symlink(folder.path().join("project"), folder.path().join("link")).unwrap();
         for session in [session, folder.path().join("link/s.jsonl")] {
-            let beside = Beside::new(&session);
+            let beside = FilesBeside::new(&session);
             assert_eq!(beside.open("/elsewhere/a.txt").as_deref(), Some(&b"output"[..]));
             assert_eq!(beside.open("/elsewhere/b.txt"), None);
             assert_eq!(beside.open("/elsewhere/secret.txt"), None);

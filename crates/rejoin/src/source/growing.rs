@@ -15,7 +15,7 @@ use std::{
 use rejoin_formats::{Session, input::Companions, sessions::GrowingFile};
 use rejoin_record::hash::StreamHasher;
 
-use super::{Beginning, READ_AT_ONCE, SourceOptions, beside::Beside, unpack};
+use super::{Beginning, READ_AT_ONCE, SourceOptions, beside::FilesBeside, unpack};
 
 /// How many bytes of files are remembered in total. Memory holds about twice as many.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
@@ -128,7 +128,7 @@ impl GrowingSource {
         let added = Hashed { source: file.take(end - known), hasher: &mut hasher };
         let mut added = BufReader::with_capacity(READ_AT_ONCE, added);
         let mut rest = BufReader::new(rest_file.take(length - end));
-        let beside = Beside::new(path);
+        let beside = FilesBeside::new(path);
         let companions: Option<&dyn Companions> = Some(&beside);
         let session = self.file.read_on(&path.to_string_lossy(), companions, &mut added, &mut rest).ok()?;
         drop(added);

@@ -40,9 +40,9 @@ use rejoin_record::limits;
 use rejoin_store::{Location, LocationError, StoreError};
 
 use self::{
-    beside::Beside,
+    beside::FilesBeside,
     folder::Folder,
-    unpack::{PackedDamage, Packing, Unpacked},
+    unpack::{PackedDamage, Packing, UnpackedSource},
 };
 pub(crate) use self::{folder::Units, growing::GrowingSources};
 
@@ -90,14 +90,14 @@ pub enum ReadEffort {
 
 /// The content of a source.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSource {
     /// The text. Empty if the source is not one text, such as a database, a folder or a long file of lines.
     pub input: Input,
     /// The conversations in it, or why there are none.
     pub sessions: Result<Vec<Session>, ReadError>,
 }
 
-impl Opened {
+impl OpenedSource {
     /// Adds a finding about missing packed content to the last conversation. If no conversation was read, the damage is the
     /// error.
     fn with_damage(mut self, damage: Option<PackedDamage>) -> Result<Self, Unread> {
@@ -181,13 +181,13 @@ pub fn open_file(path: &Path) -> io::Result<ByteSource> {
 ///
 /// # Errors
 /// If it cannot be opened or unpacked, or is not text.
-pub fn read(place: &Path, options: &SourceOptions) -> Result<Opened, Unread> {
+pub fn read(place: &Path, options: &SourceOptions) -> Result<OpenedSource, Unread> {
     // The name is only shown to people, so it may be converted to text with replacement characters.
     let name = &*place.to_string_lossy();
     if place.is_dir() {
         let is_a_folder = || Unread::Io(io::Error::from(io::ErrorKind::IsADirectory));
         let sessions = of_folder(place, options).ok_or_else(is_a_folder)?;
-        return Ok(Opened { input: nothing(name), sessions });
+        return Ok(OpenedSource { input: nothing(name), sessions });
     }
     let source = (options.open)(place).map_err(Unread::Io)?;
     look_at(name, Some(place), source, options)
@@ -197,7 +197,7 @@ pub fn read(place: &Path, options: &SourceOptions) -> Result<Opened, Unread> {
 ///
 /// # Errors
 /// If it cannot be read or unpacked, or is not text.
-pub fn read_stream(name: &str, source: ByteSource, options: &SourceOptions) -> Result<Opened, Unread> {
+pub fn read_stream(name: &str, source: ByteSource, options: &SourceOptions) -> Result<OpenedSource, Unread> {
     look_at(name, None, source, options)
 }
 
@@ -219,7 +219,7 @@ pub fn shape_of_stream(name: &str, source: ByteSource) -> Result<FileShape, Unre
 }
 
 fn shape_in(name: &str, place: Option<&Path>, source: ByteSource) -> Result<FileShape, Unread> {
-    let Unpacked { outer, inner, source, .. } =
+    let UnpackedSource { outer, inner, source, .. } =
         unpack::unpack(source).map_err(|(_, why)| Unread::Packed(why))?;
     let file = place.filter(|place| outer == Packing::None && place.is_file());
     Ok(match (inner, file) {
@@ -372,14 +372,14 @@ fn look_at(
     place: Option<&Path>,
     source: ByteSource,
     options: &SourceOptions,
-) -> Result<Opened, Unread> {
+) -> Result<OpenedSource, Unread> {
     let unpacked = unpack::unpack(source).map_err(|(packed, why)| unread(packed, why))?;
     let damage = unpacked.damage.clone();
     let looked = look_inside(name, place, unpacked, options);
     // If nothing could be read, the damage may be the cause, so report it together with the error.
     match (looked, damage.take()) {
         (Err(Unread::Format(error)), Some(damage)) => {
-            Opened { input: nothing(name), sessions: Err(error) }.with_damage(Some(damage))
+            OpenedSource { input: nothing(name), sessions: Err(error) }.with_damage(Some(damage))
         }
         (looked, damage) => looked?.with_damage(damage),
     }
@@ -394,13 +394,13 @@ fn unread(packed: Packing, why: io::Error) -> Unread {
 fn look_inside(
     name: &str,
     place: Option<&Path>,
-    unpacked: Unpacked,
+    unpacked: UnpackedSource,
     options: &SourceOptions,
-) -> Result<Opened, Unread> {
+) -> Result<OpenedSource, Unread> {
     let format = options.from;
-    let Unpacked { outer: packed, inner: inside, source, .. } = unpacked;
+    let UnpackedSource { outer: packed, inner: inside, source, .. } = unpacked;
     let failed = |why: io::Error| unread(packed, why);
-    let elsewhere = |sessions| Ok(Opened { input: nothing(name), sessions });
+    let elsewhere = |sessions| Ok(OpenedSource { input: nothing(name), sessions });
     match (inside, place.filter(|place| packed == Packing::None && place.is_file())) {
         (Packing::Database, Some(place)) => return elsewhere(copied::read(place, format)),
         (Packing::Database, None) => return elsewhere(copied::read_stream(name, source, format)),
@@ -409,7 +409,7 @@ fn look_inside(
         }
         _ => {}
     }
-    let beside = place.map(Beside::new);
+    let beside = place.map(FilesBeside::new);
     let mut source = io::BufReader::with_capacity(READ_AT_ONCE, source);
     let beginning =
         Beginning::of(&mut source, options).map_err(|unread_beginning| match unread_beginning {
@@ -441,7 +441,7 @@ fn look_inside(
         Some(detected) => sessions::read_detected(&input, detected),
         None => sessions::read(&input, format),
     };
-    Ok(Opened { input, sessions })
+    Ok(OpenedSource { input, sessions })
 }
 
 /// The beginning of an unpacked source.

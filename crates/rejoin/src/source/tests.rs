@@ -42,7 +42,7 @@ fn read_bytes(bytes: &[u8]) -> Result<Vec<Session>, String> {
     let path = folder.path().join("packed");
     fs::write(&path, bytes).unwrap();
     let options = SourceOptions::default();
-    let sessions = |opened: Result<Opened, Unread>| {
+    let sessions = |opened: Result<OpenedSource, Unread>| {
         opened.and_then(|opened| Ok(opened.sessions?)).map_err(|why| why.to_string())
     };
     let of_file = sessions(read(&path, &options));

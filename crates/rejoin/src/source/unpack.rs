@@ -78,7 +78,7 @@ pub fn look(mut source: ByteSource) -> io::Result<(Packing, ByteSource)> {
 }
 
 /// A source, unpacked if it is compressed.
-pub struct Unpacked {
+pub struct UnpackedSource {
     /// How it was compressed.
     pub outer: Packing,
     /// The kind of the content.
@@ -92,7 +92,7 @@ pub struct Unpacked {
 ///
 /// # Errors
 /// If the source cannot be read or unpacked. The error comes with the kind of compression.
-pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
+pub fn unpack(source: ByteSource) -> Result<UnpackedSource, (Packing, io::Error)> {
     let (outer, source) = look(source).map_err(|why| (Packing::None, why))?;
     let counted = Counted { source, count: Arc::default(), failed: Arc::default() };
     let (packed, failed) = (Arc::clone(&counted.count), Arc::clone(&counted.failed));
@@ -103,7 +103,7 @@ pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
         Packing::Tar => return Err(tar(outer)),
         inner => {
             let damage = DamageSeen::default();
-            return Ok(Unpacked { outer: Packing::None, inner, source: counted.source, damage });
+            return Ok(UnpackedSource { outer: Packing::None, inner, source: counted.source, damage });
         }
     };
     let whole = UpToDamage::new(unpacked, failed);
@@ -113,7 +113,7 @@ pub fn unpack(source: ByteSource) -> Result<Unpacked, (Packing, io::Error)> {
     if let Some(nothing) = damage.lock().take_if(|damage| damage.unpacked == 0) {
         return Err((outer, io::Error::other(nothing.why)));
     }
-    if inner == Packing::Tar { Err(tar(outer)) } else { Ok(Unpacked { outer, inner, source, damage }) }
+    if inner == Packing::Tar { Err(tar(outer)) } else { Ok(UnpackedSource { outer, inner, source, damage }) }
 }
 
 fn tar(outer: Packing) -> (Packing, io::Error) {

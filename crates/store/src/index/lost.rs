@@ -15,7 +15,7 @@ use crate::{
 
 /// An entry that was seen and is now missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostEntry {
     pub(crate) conversation: ConversationId,
     /// The `seq` of the entry.
     pub(crate) seq: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Lost {
     pub(crate) rest: Option<u64>,
 }
 
-impl Lost {
+impl LostEntry {
     pub(crate) fn problem(&self) -> Problem {
         let Self { seq, .. } = self;
         let what = match self.rest {
@@ -52,9 +52,9 @@ pub(crate) fn advice(index: &Path) -> Problem {
     Problem::of(None, StoragePlace::Store, what)
 }
 
-fn row(row: &Row<'_>) -> rusqlite::Result<Option<Lost>> {
+fn row(row: &Row<'_>) -> rusqlite::Result<Option<LostEntry>> {
     let Ok(conversation) = row.get::<_, String>(0)?.parse() else { return Ok(None) };
-    Ok(Some(Lost {
+    Ok(Some(LostEntry {
         conversation,
         seq: row.get::<_, i64>(1)?.unsigned_abs(),
         hash: Hash::from_bytes(row.get(2)?),
@@ -62,23 +62,23 @@ fn row(row: &Row<'_>) -> rusqlite::Result<Option<Lost>> {
     }))
 }
 
-fn select(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Lost>> {
-    let found: Vec<Option<Lost>> = sql::all(connection, query, [], row)?;
+fn select(connection: &Connection, query: &str) -> rusqlite::Result<Vec<LostEntry>> {
+    let found: Vec<Option<LostEntry>> = sql::all(connection, query, [], row)?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// The entries that were already missing at the last update.
-pub(crate) fn missed(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
+pub(crate) fn missed(connection: &Connection) -> rusqlite::Result<Vec<LostEntry>> {
     select(connection, "SELECT id, seq, hash, rest FROM lost")
 }
 
 /// The newest entry of each conversation that the index has seen.
-pub(crate) fn seen(connection: &Connection) -> rusqlite::Result<Vec<Lost>> {
+pub(crate) fn seen(connection: &Connection) -> rusqlite::Result<Vec<LostEntry>> {
     select(connection, "SELECT id, seq, hash, NULL FROM summary WHERE seq IS NOT NULL AND hash IS NOT NULL")
 }
 
 /// Records a missing entry.
-pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
+pub(crate) fn put(index: &Connection, lost: &LostEntry) -> rusqlite::Result<()> {
     sql::run(
         index,
         "INSERT OR IGNORE INTO lost (id, seq, hash, rest) VALUES (?1, ?2, ?3, ?4)",
@@ -92,7 +92,7 @@ pub(crate) fn put(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
 }
 
 /// Forgets a missing entry that is back.
-pub(crate) fn forget(index: &Connection, lost: &Lost) -> rusqlite::Result<()> {
+pub(crate) fn forget(index: &Connection, lost: &LostEntry) -> rusqlite::Result<()> {
     let place = (lost.conversation.to_string(), lost.seq as i64);
     sql::run(index, "DELETE FROM lost WHERE id = ?1 AND seq = ?2", place)
 }

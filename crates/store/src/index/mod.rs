@@ -21,7 +21,7 @@ use rejoin_record::{ConversationId, Entry, EntryId, Hash, Scope, Tail};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 
 pub(crate) use self::follower::{Follower, Rhythm};
-use self::lost::Lost;
+use self::lost::LostEntry;
 use crate::{
     backend::*,
     files::Identity,
@@ -105,7 +105,7 @@ pub(crate) enum IndexUpdate {
 #[derive(Default)]
 pub(crate) struct Remembered {
     /// Entries that were seen and are now missing.
-    pub(crate) lost: Vec<Lost>,
+    pub(crate) lost: Vec<LostEntry>,
     /// Conversations that are being deleted, with the `seq` of their newest entry.
     pub(crate) going: Vec<(String, i64)>,
 }
@@ -315,8 +315,8 @@ impl Index {
     pub(crate) fn missed(
         &self,
         feed: &dyn Feed,
-        is_back: impl Fn(&Lost) -> Result<bool, StoreError>,
-    ) -> Vec<Lost> {
+        is_back: impl Fn(&LostEntry) -> Result<bool, StoreError>,
+    ) -> Vec<LostEntry> {
         let missed = self.with(feed, |index| {
             let mut missed = Vec::new();
             for lost in lost::missed(index)? {
@@ -336,7 +336,7 @@ impl Index {
     pub(crate) fn seen<T>(
         &self,
         feed: &dyn Feed,
-        use_it: impl FnOnce(&Connection, Vec<Lost>) -> T,
+        use_it: impl FnOnce(&Connection, Vec<LostEntry>) -> T,
     ) -> Option<T> {
         if !self.exists(feed) {
             return None;

@@ -17,7 +17,7 @@ use crate::{
     error::{StoreError, StoreResult},
     index::{
         Feed, IndexError, IndexUpdate, Remembered, Summaries, get,
-        lost::{self, Lost},
+        lost::{self, LostEntry},
         record_deletion,
     },
     scan, sql,
@@ -123,7 +123,7 @@ impl Files<'_> {
                 let is_there = |entry: &Entry| entry.envelope().seq == tail.seq && entry.hash() == tail.hash;
                 if !entries.iter().any(is_there) && !is_being_deleted(index, id, tail.seq) {
                     let rest = entries.last().map(|entry| entry.envelope().seq);
-                    lost::put(index, &Lost { conversation: id, seq: tail.seq, hash: tail.hash, rest })?;
+                    lost::put(index, &LostEntry { conversation: id, seq: tail.seq, hash: tail.hash, rest })?;
                 }
             }
         }
@@ -173,8 +173,8 @@ impl Files<'_> {
 
     /// The entries that the index has seen of a conversation: the newest one when the file was last read, and those that were
     /// missing then. The file is not read again.
-    pub(super) fn seen_of(&self, id: ConversationId) -> Vec<Lost> {
-        let of_it = |index: &Connection, mut seen: Vec<Lost>| {
+    pub(super) fn seen_of(&self, id: ConversationId) -> Vec<LostEntry> {
+        let of_it = |index: &Connection, mut seen: Vec<LostEntry>| {
             seen.retain(|lost| lost.conversation == id && !is_being_deleted(index, id, lost.seq));
             seen
         };

@@ -45,7 +45,7 @@ pub(super) struct Span {
 
 /// Bytes on a line that cannot be used. They stay in the file until they are needed.
 #[derive(Debug, Clone)]
-pub(super) struct Broken {
+pub(super) struct BrokenLine {
     pub line: u64,
     /// The positions of its pieces in the file.
     pub ranges: Vec<Range<u64>>,
@@ -88,7 +88,7 @@ pub(super) enum Neighbours {
 /// that the line's content was never acknowledged.
 pub(super) const MARK: &str = " ";
 
-impl Broken {
+impl BrokenLine {
     /// Describes bytes on a line that also has `entries` entries.
     pub(super) fn new(at: LineAt, bytes: &[u8], rest: NonEntryBytes, entries: usize) -> Self {
         let isolated = !at.ended || bytes.ends_with(MARK.as_bytes());

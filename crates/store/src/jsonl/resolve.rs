@@ -16,7 +16,7 @@ use super::{
     known::{EntriesRead, Verdict},
     lines::Lines,
     pieces,
-    read::{Broken, Neighbours, Read, Remainder, Sink, Span, entry_at, misspelled},
+    read::{BrokenLine, Neighbours, Read, Remainder, Sink, Span, entry_at, misspelled},
 };
 use crate::{scan, store::StoredItem};
 
@@ -67,7 +67,9 @@ pub(super) fn resolve(
                 if let Some(before) = last.filter(|last| !said && last.range.start > one.range.start) {
                     said = true;
                     let why = format!("the lines are out of order: {} stands before {}", one.seq, before.seq);
-                    reads.push(Broken { ranges: Vec::new(), ..wrong(one, why) }.read(file, Neighbours::Gap)?);
+                    reads.push(
+                        BrokenLine { ranges: Vec::new(), ..wrong(one, why) }.read(file, Neighbours::Gap)?,
+                    );
                 }
                 (last, next) = (Some(one), one.seq + 1);
             }
@@ -93,16 +95,16 @@ struct LineContents {
     /// The entries, in the order of the file.
     found: Vec<EntryLine>,
     /// All other bytes, by the number of entries before them.
-    broken: HashMap<usize, Vec<Broken>>,
+    broken: HashMap<usize, Vec<BrokenLine>>,
 }
 
 fn note(mut lines: Lines<'_>) -> io::Result<LineContents> {
     let mut found: Vec<EntryLine> = Vec::new();
-    let mut broken: HashMap<usize, Vec<Broken>> = HashMap::new();
+    let mut broken: HashMap<usize, Vec<BrokenLine>> = HashMap::new();
     let mut bytes = Vec::new();
     while let Some(at) = lines.next(&mut bytes)? {
         if at.too_long {
-            broken.entry(found.len()).or_default().push(Broken::too_long(at));
+            broken.entry(found.len()).or_default().push(BrokenLine::too_long(at));
             continue;
         }
         let pieces = pieces::of(&bytes, at.number == 1);
@@ -118,7 +120,7 @@ fn note(mut lines: Lines<'_>) -> io::Result<LineContents> {
             }
         }));
         if let Some(rest) = pieces.rest {
-            broken.entry(found.len()).or_default().push(Broken::new(at, &bytes, rest, entries));
+            broken.entry(found.len()).or_default().push(BrokenLine::new(at, &bytes, rest, entries));
         }
     }
     Ok(LineContents { found, broken })
@@ -143,7 +145,7 @@ fn judge(file: &File, one: &EntryLine, known: &mut EntriesRead) -> io::Result<Ve
     known.add(&entry, sure);
     let mut reads = vec![Read { line: one.line, item: StoredItem::Entry(entry), newer: false }];
     if !sure {
-        let doubt = Broken { ranges: Vec::new(), ..wrong(one, scan::unproven(one.id)) };
+        let doubt = BrokenLine { ranges: Vec::new(), ..wrong(one, scan::unproven(one.id)) };
         reads.push(doubt.read(file, Neighbours::Gap)?);
     }
     if !exact {
@@ -153,8 +155,8 @@ fn judge(file: &File, one: &EntryLine, known: &mut EntriesRead) -> io::Result<Ve
 }
 
 /// A line that looks like an entry but cannot be used as one.
-fn wrong(one: &EntryLine, why: String) -> Broken {
-    Broken {
+fn wrong(one: &EntryLine, why: String) -> BrokenLine {
+    BrokenLine {
         line: one.line,
         ranges: vec![one.range.clone()],
         why,

@@ -16,7 +16,7 @@ use crate::{
     error::{StoreError, StoreResult},
     index::{
         Feed, IndexError, IndexUpdate, Remembered, Summaries, glance,
-        lost::{self, Lost},
+        lost::{self, LostEntry},
     },
     scan, sql,
     store::{Damage, StoragePlace},
@@ -169,7 +169,7 @@ impl Inner {
     }
 
     /// Whether an entry that the index has seen still exists.
-    pub(super) fn has(&self, seen: &Lost) -> StoreResult<bool> {
+    pub(super) fn has(&self, seen: &LostEntry) -> StoreResult<bool> {
         let query = "SELECT hash FROM entry WHERE conversation = ?1 AND seq = ?2";
         let found: Option<[u8; 32]> = self.ask_of(seen.conversation, query, seen.seq)?;
         Ok(found.is_some_and(|hash| Hash::from_bytes(hash) == seen.hash))
@@ -232,12 +232,12 @@ impl Inner {
     }
 
     /// The entries that an index has seen and that the record lacks although they were not removed.
-    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<Lost>, IndexError> {
+    pub(super) fn lost(&self, index: &Connection) -> Result<Vec<LostEntry>, IndexError> {
         let mut found = Vec::new();
         for seen in lost::seen(index)? {
             if !self.has(&seen)? {
                 let ends = self.ends_of(seen.conversation)?;
-                found.push((Lost { rest: ends.map(|(_, newest)| newest), ..seen }, ends));
+                found.push((LostEntry { rest: ends.map(|(_, newest)| newest), ..seen }, ends));
             }
         }
         for missed in lost::missed(index)? {
@@ -250,8 +250,8 @@ impl Inner {
         if state::<i64>(index, "removed")? != self.removed()? {
             let read: i64 = state(index, "seen")?;
             let missed_before = lost::missed(index)?;
-            let was_gone = |lost: &Lost| {
-                let place = |lost: &Lost| (lost.conversation, lost.seq);
+            let was_gone = |lost: &LostEntry| {
+                let place = |lost: &LostEntry| (lost.conversation, lost.seq);
                 missed_before.iter().any(|before| before.rest.is_none() && place(before) == place(lost))
             };
             // A conversation that is missing completely was probably deleted, unless it was missing before. One that begins after

@@ -163,7 +163,7 @@ pub(super) fn has_tables(connection: &Connection) -> StoreResult<()> {
 }
 
 /// Examines the log that a killed process left, and copies it if the database would ignore a part of it.
-fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
+fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::LostFrames, String)> {
     let log = log_of(path);
     let lost = wal::lost(&log).ok().flatten()?;
     // Another process may be writing to it. In that case it differs a moment later.
@@ -177,7 +177,7 @@ fn look_at_log(path: &Path, asides: &Asides) -> Option<(wal::Lost, String)> {
 
 /// The damage of an incomplete log. An append is synced before the next one begins, so a power failure leaves at most one
 /// incomplete append: the last one, which was not acknowledged.
-fn in_the_log(lost: wal::Lost, kept: &str, torn: bool) -> Damage {
+fn in_the_log(lost: wal::LostFrames, kept: &str, torn: bool) -> Damage {
     let (frame, commits) = (lost.frame, lost.commits);
     let why = if torn {
         format!(

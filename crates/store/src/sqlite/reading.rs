@@ -85,7 +85,7 @@ fn rows_at(
         let mut rows = statement.query((key, *place as i64))?;
         let read = match rows.next()? {
             Some(row) => read_one(row, key, connection, unpacker, &mut parents)?,
-            None => (*place, Err(rows::Broken { damage: lost(*place, *place), page: false })),
+            None => (*place, Err(rows::BrokenRow { damage: lost(*place, *place), page: false })),
         };
         if hand(read).is_break() {
             break;
@@ -107,7 +107,7 @@ fn read_one(
         rows::read_row(row, key, connection, unpacker, parents)
     } else {
         let why = "the index of entries leads to another entry";
-        Err(rows::Broken { damage: Damage::at(StoragePlace::Row(seq), why, Vec::new()), page: true })
+        Err(rows::BrokenRow { damage: Damage::at(StoragePlace::Row(seq), why, Vec::new()), page: true })
     };
     Ok((seq, unverified))
 }
@@ -164,7 +164,7 @@ pub(super) fn walk(
 }
 
 /// A row that was read but not verified, with its `seq`.
-pub(super) type Read = (u64, Result<UnverifiedRow, rows::Broken>);
+pub(super) type Read = (u64, Result<UnverifiedRow, rows::BrokenRow>);
 
 /// Passes on the rows of a conversation from a `seq` on, and returns their number; 0 if the caller stopped.
 pub(super) fn rows_from(

@@ -163,7 +163,7 @@ fn bytes<const N: usize>(row: &Row<'_>, column: usize) -> Option<[u8; N]> {
 }
 
 /// A row that cannot be read as an entry.
-pub(super) struct Broken {
+pub(super) struct BrokenRow {
     pub(super) damage: Damage,
     /// Whether a page of it cannot be read. The entry may be found elsewhere.
     pub(super) page: bool,
@@ -175,14 +175,14 @@ pub(super) fn read_row(
     connection: &Connection,
     unpacker: &mut Unpacker,
     parents: &mut Parents,
-) -> Result<UnverifiedRow, Broken> {
+) -> Result<UnverifiedRow, BrokenRow> {
     let seq = row.get::<_, i64>(0).unwrap_or(-1).unsigned_abs();
     columns(row, seq, conversation, connection, unpacker, parents).map_err(|why| {
         let (why, page) = match why {
             Unreadable::Changed(why) => (why, false),
             Unreadable::Page(why) => (why, true),
         };
-        Broken { damage: damaged(seq, why, raw_row(row)), page }
+        BrokenRow { damage: damaged(seq, why, raw_row(row)), page }
     })
 }
 

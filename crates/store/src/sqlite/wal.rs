@@ -8,7 +8,7 @@ use std::{collections::HashMap, fs, io, path::Path};
 
 /// The part of a log that the database would ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct LostFrames {
     /// The first frame that cannot be read, from 1.
     pub(super) frame: u64,
     /// The number of appends that end in that part.
@@ -19,12 +19,12 @@ const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 
 /// Checks a log. `None` if there is no log, or nothing in it would be ignored.
-pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
+pub(super) fn lost(log: &Path) -> io::Result<Option<LostFrames>> {
     let bytes = read(log)?;
-    let mut lost: Option<Lost> = None;
+    let mut lost: Option<LostFrames> = None;
     let is_log = each_frame(&bytes, &mut |number, frame, state| {
         if state != Frame::Sound {
-            let first = lost.get_or_insert(Lost { frame: number, commits: 0 });
+            let first = lost.get_or_insert(LostFrames { frame: number, commits: 0 });
             // A frame with damaged salts lies between others of the same round.
             first.commits += u64::from(state == Frame::Forgotten && word(frame, 4) != 0);
         }
@@ -32,7 +32,7 @@ pub(super) fn lost(log: &Path) -> io::Result<Option<Lost>> {
     if !is_log {
         // The database would ignore all of it.
         let is_filled = bytes.len() >= HEADER && bytes.iter().any(|byte| *byte != 0);
-        return Ok(is_filled.then_some(Lost { frame: 1, commits: 1 }));
+        return Ok(is_filled.then_some(LostFrames { frame: 1, commits: 1 }));
     }
     Ok(lost.filter(|lost| lost.commits > 0))
 }

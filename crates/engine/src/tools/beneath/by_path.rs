@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
+use super::{Entry, EntryKind, OpenFileBeneath, PathRefused, Spot, joined};
 
 /// A folder whose path contains no links.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Root {
         })
     }
 
-    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, PathRefused> {
+    pub(super) fn open_file(&self, path: &Path) -> Result<OpenFileBeneath, PathRefused> {
         let found = self.resolve(path)?;
         if !fs::metadata(&found)?.is_file() {
             return Err(PathRefused::NotAFile);
@@ -65,7 +65,7 @@ impl Root {
         if self.resolve(path)? != found {
             return Err(PathRefused::Outside);
         }
-        Ok(Opened { file, path: found })
+        Ok(OpenFileBeneath { file, path: found })
     }
 
     pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), PathRefused> {
@@ -143,15 +143,15 @@ impl Folder {
     }
 
     /// Opens a regular file in this folder to be read.
-    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(&self.0.join(name))
     }
 }
 
 /// Opens a regular file to be read, unless it is a link.
-pub(super) fn open_regular(path: &Path) -> Result<Opened, PathRefused> {
+pub(super) fn open_regular(path: &Path) -> Result<OpenFileBeneath, PathRefused> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(PathRefused::NotAFile);
     }
-    Ok(Opened { file: File::open(path)?, path: path.to_owned() })
+    Ok(OpenFileBeneath { file: File::open(path)?, path: path.to_owned() })
 }

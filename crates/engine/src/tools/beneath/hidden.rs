@@ -8,7 +8,7 @@ use std::{collections::HashSet, time::SystemTime};
 
 use rejoin_store::Location;
 
-use super::{Entry, Opened, Spot};
+use super::{Entry, OpenFileBeneath, Spot};
 
 /// The hidden files and stores.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ impl Hidden {
 #[cfg(unix)]
 impl Hidden {
     /// Whether an open file is hidden.
-    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+    pub(in super::super) fn has(&self, opened: &OpenFileBeneath) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok(found) = opened.file.metadata() else { return true };
         let is_it = |path: &Path| {
@@ -107,7 +107,7 @@ fn kernel_device() -> Option<u64> {
 #[cfg(unix)]
 impl HiddenNow<'_> {
     /// Whether an open file is hidden.
-    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+    pub(in super::super) fn has(&self, opened: &OpenFileBeneath) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let Ok(found) = opened.file.metadata() else { return true };
         // The coarsest clock of a file system has steps of two seconds.
@@ -127,7 +127,7 @@ impl HiddenNow<'_> {
 #[cfg(not(unix))]
 impl Hidden {
     /// Whether an open file is hidden.
-    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+    pub(in super::super) fn has(&self, opened: &OpenFileBeneath) -> bool {
         self.has_path(&opened.path)
     }
 
@@ -165,7 +165,7 @@ impl Hidden {
 #[cfg(not(unix))]
 impl HiddenNow<'_> {
     /// Whether an open file is hidden.
-    pub(in super::super) fn has(&self, opened: &Opened) -> bool {
+    pub(in super::super) fn has(&self, opened: &OpenFileBeneath) -> bool {
         self.hidden.has(opened)
     }
 

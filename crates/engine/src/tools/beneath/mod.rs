@@ -148,7 +148,7 @@ pub(super) struct Beneath {
 
 /// An open file inside the folder. It is a regular file.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenFileBeneath {
     pub(super) file: File,
     /// The path under which it was found.
     #[cfg(not(unix))]
@@ -192,7 +192,7 @@ impl Beneath {
     }
 
     /// Opens a regular file for reading. Opening a pipe does not wait for its writer.
-    pub(super) fn open_file(&self, path: &str) -> Result<Opened, PathRefused> {
+    pub(super) fn open_file(&self, path: &str) -> Result<OpenFileBeneath, PathRefused> {
         let root = self.root()?;
         let opened = root.open_file(self.relative(root, path)?)?;
         if opened.file.metadata()?.is_file() { Ok(opened) } else { Err(PathRefused::NotAFile) }

@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    MadeFolders, Opened, PathRefused, Temporary, is_git, is_temporary, joined, temporary_name,
+    MadeFolders, OpenFileBeneath, PathRefused, Temporary, is_git, is_temporary, joined, temporary_name,
     unix::{ResolvedPath, open_regular},
 };
 
@@ -89,7 +89,7 @@ impl Spot {
     }
 
     /// Opens the file; `None` if it does not exist.
-    pub(in super::super) fn open(&self) -> Result<Option<Opened>, PathRefused> {
+    pub(in super::super) fn open(&self) -> Result<Option<OpenFileBeneath>, PathRefused> {
         if !self.missing.is_empty() {
             return Ok(None);
         }
@@ -146,7 +146,7 @@ impl Spot {
 
     /// Creates a temporary file in the folder. For a new file it has the usual permissions; to replace a file, only its owner can
     /// read it.
-    pub(in super::super) fn make_temporary(&self, of: Option<&Opened>) -> io::Result<Temporary<'_>> {
+    pub(in super::super) fn make_temporary(&self, of: Option<&OpenFileBeneath>) -> io::Result<Temporary<'_>> {
         let name = temporary_name()?;
         let mode = Mode::from_raw_mode(if of.is_some() { 0o600 } else { 0o666 });
         let flags = OFlags::WRONLY
@@ -182,7 +182,7 @@ impl Spot {
     }
 
     /// Opens another file in the folder.
-    pub(in super::super) fn open_beside(&self, name: &str) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_beside(&self, name: &str) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(self.folder.as_fd(), OsStr::new(name))
     }
 
@@ -212,7 +212,7 @@ impl Spot {
             if !is_temporary(name) {
                 continue;
             }
-            let Ok(Opened { file }) = open_regular(self.folder.as_fd(), name) else { continue };
+            let Ok(OpenFileBeneath { file }) = open_regular(self.folder.as_fd(), name) else { continue };
             let age = file.metadata().map(|found| {
                 let changed =
                     SystemTime::UNIX_EPOCH + Duration::from_secs(found.ctime().max(0).unsigned_abs());
@@ -228,7 +228,7 @@ impl Spot {
 
 impl Temporary<'_> {
     /// Copies the permissions of a file, without the bits that let it run as its owner. Its group is copied if that is allowed.
-    pub(in super::super) fn take_permissions(&self, of: &Opened) -> io::Result<()> {
+    pub(in super::super) fn take_permissions(&self, of: &OpenFileBeneath) -> io::Result<()> {
         let (found, own) = (of.file.metadata()?, self.file.metadata()?);
         if found.gid() != own.gid() {
             let group = rustix::fs::Gid::from_raw(found.gid());
@@ -253,7 +253,7 @@ impl Temporary<'_> {
     }
 
     /// Opens the file that has the temporary name now.
-    pub(in super::super) fn open_displaced(&self) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_displaced(&self) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(self.spot.folder.as_fd(), OsStr::new(&self.name))
     }
 

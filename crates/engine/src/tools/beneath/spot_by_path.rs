@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::{
-    MadeFolders, Opened, PathRefused, Temporary, by_path::open_regular, is_git, joined, temporary_name,
+    MadeFolders, OpenFileBeneath, PathRefused, Temporary, by_path::open_regular, is_git, joined,
+    temporary_name,
 };
 
 /// A name in a folder inside the working folder.
@@ -59,7 +60,7 @@ impl Spot {
     }
 
     /// Opens the file; `None` if it does not exist.
-    pub(in super::super) fn open(&self) -> Result<Option<Opened>, PathRefused> {
+    pub(in super::super) fn open(&self) -> Result<Option<OpenFileBeneath>, PathRefused> {
         match open_regular(&self.full) {
             Err(PathRefused::Io(why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
@@ -98,7 +99,7 @@ impl Spot {
     }
 
     /// Creates a temporary file in the folder.
-    pub(in super::super) fn make_temporary(&self, _: Option<&Opened>) -> io::Result<Temporary<'_>> {
+    pub(in super::super) fn make_temporary(&self, _: Option<&OpenFileBeneath>) -> io::Result<Temporary<'_>> {
         let name = temporary_name()?;
         let file = File::options().write(true).create_new(true).open(self.folder.join(&name))?;
         Ok(Temporary { spot: self, file, name, kept: false })
@@ -120,7 +121,7 @@ impl Spot {
     }
 
     /// Opens another file in the folder.
-    pub(in super::super) fn open_beside(&self, name: &str) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_beside(&self, name: &str) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(&self.folder.join(name))
     }
 
@@ -145,7 +146,7 @@ impl Spot {
 
 impl Temporary<'_> {
     /// Copies the permissions of a file.
-    pub(in super::super) fn take_permissions(&self, of: &Opened) -> io::Result<()> {
+    pub(in super::super) fn take_permissions(&self, of: &OpenFileBeneath) -> io::Result<()> {
         self.file.set_permissions(of.file.metadata()?.permissions())
     }
 
@@ -155,7 +156,7 @@ impl Temporary<'_> {
     }
 
     /// Opens the file that has the temporary name now.
-    pub(in super::super) fn open_displaced(&self) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_displaced(&self) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(&self.spot.folder.join(&self.name))
     }
 

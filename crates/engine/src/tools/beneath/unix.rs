@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Entry, EntryKind, Opened, PathRefused, Spot, joined};
+use super::{Entry, EntryKind, OpenFileBeneath, PathRefused, Spot, joined};
 
 /// The most links in one path, the same as on Linux.
 const LINKS: usize = 40;
@@ -80,8 +80,8 @@ impl Root {
         &self.path
     }
 
-    pub(super) fn open_file(&self, path: &Path) -> Result<Opened, PathRefused> {
-        Ok(Opened { file: File::from(self.resolve(path, Target::File)?) })
+    pub(super) fn open_file(&self, path: &Path) -> Result<OpenFileBeneath, PathRefused> {
+        Ok(OpenFileBeneath { file: File::from(self.resolve(path, Target::File)?) })
     }
 
     pub(super) fn each_name(&self, path: &Path, each: &mut dyn FnMut(OsString)) -> Result<(), PathRefused> {
@@ -178,20 +178,24 @@ impl Folder {
     }
 
     /// Opens a regular file in this folder to be read.
-    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<Opened, PathRefused> {
+    pub(in super::super) fn open_file(&self, name: &OsStr) -> Result<OpenFileBeneath, PathRefused> {
         open_regular(self.0.as_fd(), name)
     }
 }
 
 /// Opens a regular file in a folder for reading. A link is not followed, and a pipe is not waited for.
-pub(super) fn open_regular(folder: BorrowedFd<'_>, name: &OsStr) -> Result<Opened, PathRefused> {
+pub(super) fn open_regular(folder: BorrowedFd<'_>, name: &OsStr) -> Result<OpenFileBeneath, PathRefused> {
     let flags = Target::File.flags() | OFlags::NOFOLLOW;
     let opened = match fs::openat(folder, name, flags, Mode::empty()) {
         // A socket, or a link that replaced a file.
         Err(Errno::NXIO | Errno::LOOP) => return Err(PathRefused::NotAFile),
         opened => File::from(opened.map_err(io::Error::from)?),
     };
-    if opened.metadata()?.is_file() { Ok(Opened { file: opened }) } else { Err(PathRefused::NotAFile) }
+    if opened.metadata()?.is_file() {
+        Ok(OpenFileBeneath { file: opened })
+    } else {
+        Err(PathRefused::NotAFile)
+    }
 }
 
 /// The result of following a path, with its links resolved.

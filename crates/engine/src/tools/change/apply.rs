@@ -11,7 +11,7 @@ use std::{io, io::Write as _};
 
 use super::{ApplyError, ExpectedContent, FileChange, RestoreOutcome};
 use crate::tools::{
-    beneath::{Opened, PathRefused, Spot, Temporary},
+    beneath::{OpenFileBeneath, PathRefused, Spot, Temporary},
     workspace::{Workspace, content},
 };
 
@@ -150,7 +150,7 @@ fn create(mut spot: Spot, after: &[u8]) -> Result<(), StepError> {
 }
 
 /// Replaces a file whose content was just compared.
-fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<(), StepError> {
+fn replace(spot: &Spot, opened: &OpenFileBeneath, before: &[u8], after: &[u8]) -> Result<(), StepError> {
     at(Step::Checked)?;
     let temporary = written(spot, Some(opened), after)?;
     if !temporary.exchange()? {
@@ -171,7 +171,7 @@ fn replace(spot: &Spot, opened: &Opened, before: &[u8], after: &[u8]) -> Result<
 
 /// Fails if a file has changed since it was opened. On systems that cannot exchange two names, this check just before the change is
 /// the only protection.
-fn look_again(spot: &Spot, opened: &Opened, before: &[u8]) -> Result<(), StepError> {
+fn look_again(spot: &Spot, opened: &OpenFileBeneath, before: &[u8]) -> Result<(), StepError> {
     let now = spot.open()?;
     if now.is_some_and(|now| is_unchanged(&now, opened, before)) { Ok(()) } else { Err(StepError::Changed) }
 }
@@ -180,7 +180,7 @@ fn look_again(spot: &Spot, opened: &Opened, before: &[u8]) -> Result<(), StepErr
 /// newest and stays.
 fn put_back(temporary: Temporary<'_>) -> StepError {
     // Superseded files are kept open, so that no new file gets the inode of one.
-    let mut superseded: Vec<Opened> = Vec::new();
+    let mut superseded: Vec<OpenFileBeneath> = Vec::new();
     for _ in 0..SWAPS {
         let held = temporary.open_displaced();
         match temporary.exchange() {
@@ -211,7 +211,7 @@ fn put_back(temporary: Temporary<'_>) -> StepError {
 }
 
 /// Removes a file whose content was just compared.
-fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), StepError> {
+fn remove(spot: &Spot, opened: &OpenFileBeneath, present: &[u8]) -> Result<(), StepError> {
     at(Step::Checked)?;
     spot.sweep();
     let away = spot.unused_name()?;
@@ -235,7 +235,11 @@ fn remove(spot: &Spot, opened: &Opened, present: &[u8]) -> Result<(), StepError>
 }
 
 /// A temporary file with this content, synced to disk.
-fn written<'s>(spot: &'s Spot, of: Option<&Opened>, content: &[u8]) -> Result<Temporary<'s>, StepError> {
+fn written<'s>(
+    spot: &'s Spot,
+    of: Option<&OpenFileBeneath>,
+    content: &[u8],
+) -> Result<Temporary<'s>, StepError> {
     spot.sweep();
     let mut temporary = spot.make_temporary(of)?;
     at(Step::MadeTemporary)?;
@@ -255,7 +259,7 @@ fn in_place(spot: &Spot) -> Result<(), StepError> {
 }
 
 /// Whether a file is the one that was opened, with the same content.
-fn is_unchanged(now: &Opened, opened: &Opened, before: &[u8]) -> bool {
+fn is_unchanged(now: &OpenFileBeneath, opened: &OpenFileBeneath, before: &[u8]) -> bool {
     is_same(&now.file, &opened.file) && content(now).is_ok_and(|now| now == before)
 }
 

@@ -5,7 +5,7 @@
 use rejoin_record::{Arguments, CallId, Origin, ToolCall, json::Object};
 
 use super::parts::{blocks, unplaced};
-use crate::sessions::{begun::Begun, building::beside, prelude::*};
+use crate::sessions::{begun::UnendedLines, building::beside, prelude::*};
 
 pub(crate) const FORMAT: &str = "codex-exec";
 
@@ -29,8 +29,12 @@ pub(crate) fn sniff(sample: &Sample<'_>) -> Option<Claim> {
 
 /// Reads the events, line by line.
 pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadError> {
-    let mut events =
-        Events { builder: SessionBuilder::new(FORMAT), begun: Begun::default(), thread: None, known: false };
+    let mut events = Events {
+        builder: SessionBuilder::new(FORMAT),
+        begun: UnendedLines::default(),
+        thread: None,
+        known: false,
+    };
     lines::read(&mut stream, &mut events)?;
     if !events.known {
         return Err(ReadError::NoConversation("no line of it is an event"));
@@ -51,7 +55,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
 struct Events {
     builder: SessionBuilder,
     /// Items that began and have not ended, by their ids.
-    begun: Begun,
+    begun: UnendedLines,
     thread: Option<String>,
     known: bool,
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use rejoin_record::Origin;
 
-use crate::sessions::{begun::Begun, prelude::*};
+use crate::sessions::{begun::UnendedLines, prelude::*};
 
 pub(crate) const FORMAT: &str = "copilot-cli";
 
@@ -59,7 +59,7 @@ pub(crate) fn read_stream(mut stream: Stream<'_>) -> Result<Vec<Session>, ReadEr
     let mut events = Events {
         builder: SessionBuilder::new(FORMAT),
         called: HashSet::new(),
-        started: Begun::default(),
+        started: UnendedLines::default(),
         before: HashMap::new(),
         lines: HashMap::new(),
         instructions: None,
@@ -82,7 +82,7 @@ struct Events {
     /// The calls of the model so far.
     called: HashSet<String>,
     /// Calls that began, by their ids. Nearly all of them are also in a message of the model, which may come later.
-    started: Begun,
+    started: UnendedLines,
     /// The number of messages before each event, by the id of the event. A rewind names an event.
     before: HashMap<String, usize>,
     /// The lines of events so far, by their ids.

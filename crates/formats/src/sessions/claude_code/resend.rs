@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::{
     session::Session,
-    sessions::resend::{Resent, natives, next_word},
+    sessions::resend::{ResentMessages, natives, next_word},
 };
 
 /// The messages that Claude Code would send, followed by a prompt to continue.
-pub(crate) fn resend(session: &Session) -> Resent {
-    let mut resent = Resent::default();
+pub(crate) fn resend(session: &Session) -> ResentMessages {
+    let mut resent = ResentMessages::default();
     for (place, spoken) in natives(session, &mut resent.bytes, |line| line.get("message"), Some) {
         say(&mut resent, spoken, Some(place));
     }
@@ -33,7 +33,7 @@ pub(crate) fn resend(session: &Session) -> Resent {
 }
 
 /// Adds a message, or joins it with the one before.
-fn say(resent: &mut Resent, mut spoken: Value, place: Option<usize>) {
+fn say(resent: &mut ResentMessages, mut spoken: Value, place: Option<usize>) {
     let role = spoken["role"].take();
     let mut blocks = match spoken["content"].take() {
         Value::Array(blocks) => blocks,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     session::Session,
-    sessions::resend::{Resent, natives, next_word},
+    sessions::resend::{ResentMessages, natives, next_word},
 };
 
 /// Calls that Codex answers, and the type of their outputs.
@@ -21,8 +21,8 @@ const ANSWERED: &[(&str, &str)] = &[
 const UNSENT: &[&str] = &["ghost_snapshot", "other"];
 
 /// The items that Codex would send, followed by a prompt to continue.
-pub(crate) fn resend(session: &Session) -> Resent {
-    let mut resent = Resent::default();
+pub(crate) fn resend(session: &Session) -> ResentMessages {
+    let mut resent = ResentMessages::default();
     // The item of a line is its payload, if it has one.
     let items = natives(session, &mut resent.bytes, |line| line.get("payload").or(Some(line)), Item::of);
     let fates = fates(&items);

@@ -13,7 +13,7 @@ use rejoin_view::{Action, Finding, Rule, Severity};
 use super::{
     FORMAT,
     overlap::overlap,
-    retold::{Retold, Said, retold},
+    retold::{EventRelation, SaidTexts, retold},
 };
 use crate::{
     context::Context,
@@ -81,10 +81,10 @@ enum Sign {
 
 impl Sign {
     /// What the model said in an event.
-    fn said(&self) -> Option<Said> {
+    fn said(&self) -> Option<SaidTexts> {
         match self {
-            Self::Answer(text, _) => Some(Said::new(false, [text.as_str()])),
-            Self::Reasoning(text, _) => Some(Said::new(true, [text.as_str()])),
+            Self::Answer(text, _) => Some(SaidTexts::new(false, [text.as_str()])),
+            Self::Reasoning(text, _) => Some(SaidTexts::new(true, [text.as_str()])),
             _ => None,
         }
     }
@@ -125,7 +125,7 @@ struct File {
     hashes: Vec<u64>,
     hasher: DefaultHashBuilder,
     /// What the model says in each turn.
-    turns: Vec<Vec<Said>>,
+    turns: Vec<Vec<SaidTexts>>,
     /// The last turn with each call.
     turn_of_call: HashMap<Text, usize>,
     calls: HashMap<Text, Happened>,
@@ -238,7 +238,11 @@ impl File {
                 call,
                 has_id: has("id") || has("call_id"),
                 item: Stretch::new(item, line, time.clone()),
-                texts: said.iter().flat_map(Said::texts).map(|text| self.hasher.hash_one(&*text)).collect(),
+                texts: said
+                    .iter()
+                    .flat_map(SaidTexts::texts)
+                    .map(|text| self.hasher.hash_one(&*text))
+                    .collect(),
             });
             by_model.extend(said);
         }
@@ -266,7 +270,7 @@ impl File {
                 Sign::Item { call, .. } => {
                     call.as_ref().is_none_or(|call| !self.turn_of_call.contains_key(call))
                 }
-                _ => fate == Retold::Not,
+                _ => fate == EventRelation::Not,
             };
             if is_lost {
                 lost.report(&mut assembler, place);
@@ -282,7 +286,7 @@ impl File {
                 continue;
             }
             assembler.aside(place, if known { Aside::Raw(kept) } else { Aside::Unknown(kept) });
-            if fate == Retold::Differs {
+            if fate == EventRelation::Differs {
                 let why = "the event has words that its turn lacks: the turn's text is in the conversation";
                 let finding = doubled(place, Action::SetAside, "event").because(why);
                 assembler.session.findings.push(finding);
@@ -308,14 +312,14 @@ impl File {
     }
 
     /// What becomes of each line: whether it says what no turn repeats.
-    fn fates(&self) -> Vec<Retold> {
-        let mut fates = vec![Retold::Same; self.rows.len()];
+    fn fates(&self) -> Vec<EventRelation> {
+        let mut fates = vec![EventRelation::Same; self.rows.len()];
         // The texts of the history that no event of the same turn repeats, and how often each occurs.
         let mut untold: HashMap<u64, usize> = HashMap::new();
         for text in self.history.iter().flat_map(|told| &told.texts) {
             *untold.entry(*text).or_default() += 1;
         }
-        let mut tell = |said: &Said| {
+        let mut tell = |said: &SaidTexts| {
             let left = untold.get_mut(&self.hasher.hash_one(&*said.whole())).filter(|left| **left > 0);
             left.map(|left| *left -= 1)
         };
@@ -324,22 +328,22 @@ impl File {
         while from < self.rows.len() {
             let ends = |row: &Row| matches!(row.sign, Sign::Boundary | Sign::Turn(_));
             let to = self.rows[from..].iter().position(ends).map_or(self.rows.len(), |length| from + length);
-            let (events, said): (Vec<usize>, Vec<Said>) =
+            let (events, said): (Vec<usize>, Vec<SaidTexts>) =
                 (from..to).filter_map(|row| Some((row, self.rows[row].sign.said()?))).unzip();
             let turn = self.turn_after(from, to).map(|turn| &self.turns[turn]);
-            let found = turn.map_or_else(|| vec![Retold::Not; said.len()], |turn| retold(turn, &said));
+            let found = turn.map_or_else(|| vec![EventRelation::Not; said.len()], |turn| retold(turn, &said));
             for ((row, said), fate) in events.into_iter().zip(said).zip(found) {
                 fates[row] = fate;
                 match fate {
-                    _ if said.is_blank() => fates[row] = Retold::Same,
-                    Retold::Not => elsewhere.push((row, said)),
+                    _ if said.is_blank() => fates[row] = EventRelation::Same,
+                    EventRelation::Not => elsewhere.push((row, said)),
                     _ => _ = tell(&said),
                 }
             }
             from = to + 1;
         }
         for (row, said) in elsewhere {
-            fates[row] = tell(&said).map_or(Retold::Not, |()| Retold::Same);
+            fates[row] = tell(&said).map_or(EventRelation::Not, |()| EventRelation::Same);
         }
         fates
     }
@@ -396,7 +400,7 @@ impl File {
 }
 
 /// What the model says in an item of a turn.
-fn said_in(item: Value<'_>) -> Option<Said> {
+fn said_in(item: Value<'_>) -> Option<SaidTexts> {
     if item.says("role", "user") {
         return None;
     }
@@ -404,7 +408,7 @@ fn said_in(item: Value<'_>) -> Option<Said> {
     let parts: Vec<_> = lists.flat_map(Value::items).filter_map(|part| part.get("text")?.as_str()).collect();
     let text = item.get("content").and_then(Value::as_str);
     let parts = parts.iter().chain(&text).map(|text| &**text);
-    Some(Said::new(item.says("type", "reasoning"), parts)).filter(|said| !said.is_blank())
+    Some(SaidTexts::new(item.says("type", "reasoning"), parts)).filter(|said| !said.is_blank())
 }
 
 /// Whether a turn holds another output than the event, which has all of it.

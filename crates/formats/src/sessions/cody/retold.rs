@@ -4,13 +4,13 @@
 use hashbrown::HashMap;
 
 /// The texts of one item of a turn, or the text of an event.
-pub(super) struct Said {
+pub(super) struct SaidTexts {
     pub(super) is_reasoning: bool,
     /// The parts of the item, without spaces.
     parts: Vec<String>,
 }
 
-impl Said {
+impl SaidTexts {
     pub(super) fn new<'t>(is_reasoning: bool, parts: impl IntoIterator<Item = &'t str>) -> Self {
         let parts = parts.into_iter().map(|part| part.split_whitespace().collect::<String>());
         Self { is_reasoning, parts: parts.filter(|part| !part.is_empty()).collect() }
@@ -34,7 +34,7 @@ impl Said {
 
 /// How an event relates to the turn that followed it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Retold {
+pub(super) enum EventRelation {
     /// The turn has all of its words.
     Same,
     /// It is the same text of the same turn, and has words that the turn lacks.
@@ -45,7 +45,7 @@ pub(super) enum Retold {
 
 /// Finds out which of the events before a turn the turn repeats: those with the same text, and then, from the end, as many
 /// others as the turn has texts that no event told.
-pub(super) fn retold(turn: &[Said], events: &[Said]) -> Vec<Retold> {
+pub(super) fn retold(turn: &[SaidTexts], events: &[SaidTexts]) -> Vec<EventRelation> {
     let parts: Vec<(bool, &str)> = turn
         .iter()
         .flat_map(|said| said.parts.iter().map(|part| (said.is_reasoning, part.as_str())))
@@ -62,10 +62,10 @@ pub(super) fn retold(turn: &[Said], events: &[Said]) -> Vec<Retold> {
         }
         from = to;
     }
-    let mut fates = vec![Retold::Not; events.len()];
+    let mut fates = vec![EventRelation::Not; events.len()];
     for (event, fate) in events.iter().zip(&mut fates).rev() {
         if let Some(places) = with_text.get_mut(&event.whole()) {
-            *fate = Retold::Same;
+            *fate = EventRelation::Same;
             places.pop().into_iter().flatten().for_each(|number| untold[number] = false);
         }
     }
@@ -73,10 +73,14 @@ pub(super) fn retold(turn: &[Said], events: &[Said]) -> Vec<Retold> {
         let mut left = (0..parts.len()).rev().filter(|number| untold[*number] && parts[*number].0 == kind);
         let others = events.iter().zip(&mut fates).rev();
         for (event, fate) in
-            others.filter(|(event, fate)| event.is_reasoning == kind && **fate == Retold::Not)
+            others.filter(|(event, fate)| event.is_reasoning == kind && **fate == EventRelation::Not)
         {
             let Some(number) = left.next() else { break };
-            *fate = if parts[number].1.contains(&event.whole()) { Retold::Same } else { Retold::Differs };
+            *fate = if parts[number].1.contains(&event.whole()) {
+                EventRelation::Same
+            } else {
+                EventRelation::Differs
+            };
         }
     }
     fates
@@ -84,19 +88,22 @@ pub(super) fn retold(turn: &[Said], events: &[Said]) -> Vec<Retold> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Retold::*, *};
+    use super::{EventRelation::*, *};
 
     #[test]
     fn an_event_belongs_to_the_turn_after_it_unless_the_turn_has_no_text_left_for_it() {
-        let answer = |text: &str| Said::new(false, [text]);
-        let turn =
-            [Said::new(true, ["one thought", "another one"]), answer("a first answer"), answer("the last")];
-        let told = |events: &[Said]| retold(&turn, events);
+        let answer = |text: &str| SaidTexts::new(false, [text]);
+        let turn = [
+            SaidTexts::new(true, ["one thought", "another one"]),
+            answer("a first answer"),
+            answer("the last"),
+        ];
+        let told = |events: &[SaidTexts]| retold(&turn, events);
         assert_eq!(told(&[answer(" a first\nanswer "), answer("the last")]), [Same, Same]);
         assert_eq!(told(&[answer("a first"), answer("the last")]), [Same, Same], "it was cut");
         assert_eq!(told(&[answer("a first answer with more")]), [Differs]);
         assert_eq!(told(&[answer("lost"), answer("changed"), answer("the last")]), [Not, Differs, Same]);
-        assert_eq!(told(&[Said::new(true, ["one thoughtanother one"])]), [Same], "its parts together");
+        assert_eq!(told(&[SaidTexts::new(true, ["one thoughtanother one"])]), [Same], "its parts together");
         assert_eq!(
             told(&[answer("the last"), answer("the last")]),
             [Same, Same],

@@ -7,7 +7,7 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 use rejoin_record::{Block, Message, Role, ToolResult};
 
-use super::Resent;
+use super::ResentMessages;
 use crate::{
     session::Session,
     wire::{
@@ -30,7 +30,7 @@ pub struct Habits {
     /// What it does with a result that something stands between its call and itself.
     pub late_results: LateResults,
     /// What it does with a call whose id an earlier call has.
-    pub reused: Reused,
+    pub reused: ReusedIdHandling,
 }
 
 /// How far an agent looks for the result of a call, or for the call of a result.
@@ -96,7 +96,7 @@ pub enum LateResults {
 
 /// What becomes of a second call with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reused {
+pub enum ReusedIdHandling {
     /// It is left out, with its result.
     LeftOut,
     /// In this dialect it gets another id, and so does its result. In other dialects it is sent.
@@ -136,7 +136,7 @@ impl TargetDialect {
 impl Habits {
     /// The calls and results that the agent would send, with a word in place of each text, followed by a prompt to continue. None
     /// for a dialect that is not written here.
-    pub fn resend(&self, session: &Session, dialect: Dialect) -> Option<Resent> {
+    pub fn resend(&self, session: &Session, dialect: Dialect) -> Option<ResentMessages> {
         let mut turns: Vec<Turn> =
             session.messages.iter().enumerate().filter_map(|(place, message)| turn(place, message)).collect();
         self.tell_apart(&mut turns, dialect);
@@ -148,15 +148,15 @@ impl Habits {
         let mut list = PlainList::default();
         turns.iter().for_each(|turn| write(turn, &mut list));
         let bytes = session.messages.iter().map(|message| message.native_text().len()).sum();
-        Some(Resent { list: list.items, places: list.places, bytes })
+        Some(ResentMessages { list: list.items, places: list.places, bytes })
     }
 
     /// Leaves out calls whose id an earlier call has, or gives them another one.
     fn tell_apart(&self, turns: &mut [Turn], dialect: Dialect) {
         let renames = match self.reused {
-            Reused::LeftOut => false,
-            Reused::RenamedIn(only) if only == dialect => true,
-            Reused::RenamedIn(_) | Reused::Sent => return,
+            ReusedIdHandling::LeftOut => false,
+            ReusedIdHandling::RenamedIn(only) if only == dialect => true,
+            ReusedIdHandling::RenamedIn(_) | ReusedIdHandling::Sent => return,
         };
         // How often each id was called so far. From its second call on, results with it are those of that call.
         let mut calls: HashMap<String, usize> = HashMap::new();

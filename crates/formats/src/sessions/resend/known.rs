@@ -4,7 +4,9 @@
 //!
 //! What an agent that is not here does about a broken session has not been found out.
 
-use super::{DuplicateResults, Habits, LateResults, Orphans, Reused, SearchRange, TargetDialect, Unanswered};
+use super::{
+    DuplicateResults, Habits, LateResults, Orphans, ReusedIdHandling, SearchRange, TargetDialect, Unanswered,
+};
 use crate::{
     sessions::{
         agents::pi,
@@ -24,7 +26,7 @@ const NOTHING: Habits = Habits {
     orphans: Orphans::Sent,
     duplicates: DuplicateResults::Sent,
     late_results: LateResults::Sent,
-    reused: Reused::Sent,
+    reused: ReusedIdHandling::Sent,
 };
 
 /// Whatever is no pair is left out.
@@ -56,7 +58,7 @@ pub(crate) const COPILOT_CLI: Option<KnownAgent> = pairs(
         orphans: Orphans::LeftOut,
         duplicates: DuplicateResults::LeftOut,
         late_results: LateResults::Moved,
-        reused: Reused::RenamedIn(Dialect::OpenAiChat),
+        reused: ReusedIdHandling::RenamedIn(Dialect::OpenAiChat),
     }],
 );
 
@@ -71,7 +73,7 @@ pub(crate) const DROID: Option<KnownAgent> = pairs(
         orphans: Orphans::LeftOut,
         duplicates: DuplicateResults::LeftOut,
         late_results: LateResults::Sent,
-        reused: Reused::LeftOut,
+        reused: ReusedIdHandling::LeftOut,
     }],
 );
 

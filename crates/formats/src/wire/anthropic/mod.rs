@@ -33,7 +33,7 @@ pub static WIRE: Wire = Wire {
         body: Some(("ANT-28", 32_000_000)),
         ..RequestLimits::NONE
     },
-    media: Accepts {
+    media: AcceptedMedia {
         images: Some(media::PICTURES),
         documents: Some(&["application/pdf"]),
         schemes: &["https://"],

@@ -127,15 +127,15 @@ fn media_block(kind: &BlockKind, own: bool) -> Option<String> {
     };
     let source = |kind| Object::new().text("type", kind);
     let source = match WIRE.media.judge(kind).ok()? {
-        Usable::Bytes { media_type, data } => {
+        UsableMedia::Bytes { media_type, data } => {
             source("base64").text("media_type", media_type).text("data", data)
         }
-        Usable::Address(url) => source("url").text("url", url),
-        Usable::Plain(text) if name == "document" => {
+        UsableMedia::Address(url) => source("url").text("url", url),
+        UsableMedia::Plain(text) if name == "document" => {
             source("text").text("media_type", "text/plain").text("data", text)
         }
-        Usable::File(id) if own => source("file").text("file_id", id),
-        Usable::Plain(_) | Usable::File(_) => return None,
+        UsableMedia::File(id) if own => source("file").text("file_id", id),
+        UsableMedia::Plain(_) | UsableMedia::File(_) => return None,
     };
     Some(Object::new().text("type", name).object("source", source).text_if("title", title).finish())
 }

@@ -40,7 +40,7 @@ impl Shelf {
     }
 
     fn image(&mut self, kind: &BlockKind, at: Position) -> Result<Option<String>, TooLarge> {
-        let Ok(Usable::Bytes { media_type, data }) = WIRE.media.judge(kind) else { return Ok(None) };
+        let Ok(UsableMedia::Bytes { media_type, data }) = WIRE.media.judge(kind) else { return Ok(None) };
         let Some(format) = media_type.strip_prefix("image/").filter(|_| self.images < IMAGES) else {
             return Ok(None);
         };
@@ -60,11 +60,11 @@ impl Shelf {
             return Ok(None);
         }
         let (format, data) = match WIRE.media.judge(kind) {
-            Ok(Usable::Bytes { media_type, data }) => match media::ending(&media_type) {
+            Ok(UsableMedia::Bytes { media_type, data }) => match media::ending(&media_type) {
                 Some(format) => (format, data.into_owned()),
                 None => return Ok(None),
             },
-            Ok(Usable::Plain(text)) => ("txt", base64::encode(text.as_bytes())),
+            Ok(UsableMedia::Plain(text)) => ("txt", base64::encode(text.as_bytes())),
             _ => return Ok(None),
         };
         fits(&data, "a document in bytes", DOCUMENT_BYTES, at)?;

@@ -23,7 +23,7 @@ pub static WIRE: Wire = Wire {
     body_names_model: false,
     ends_with_user: true,
     limits: RequestLimits::NONE,
-    media: Accepts { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB },
+    media: AcceptedMedia { images: Some(PICTURES), documents: Some(DOCUMENTS), schemes: WEB },
     legal_id,
     usage: UsageFields {
         input: &["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"],

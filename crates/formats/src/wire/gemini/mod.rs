@@ -30,7 +30,7 @@ pub static WIRE: Wire = Wire {
     ends_with_user: true,
     limits: RequestLimits::NONE,
     // Which types it accepts depends on the model.
-    media: Accepts { images: None, documents: None, schemes: &["https://", "http://", "gs://"] },
+    media: AcceptedMedia { images: None, documents: None, schemes: &["https://", "http://", "gs://"] },
     tool_name: around::gemini_name,
     legal_id: |_| true,
     version: Some("/v1beta"),

@@ -51,15 +51,15 @@ pub(super) fn text_part(text: &str) -> String {
 /// A picture or document as a part; `None` if the API cannot take it.
 fn media_part(kind: &BlockKind) -> Option<String> {
     let (field, data) = match WIRE.media.judge(kind).ok()? {
-        Usable::Bytes { media_type, data } => {
+        UsableMedia::Bytes { media_type, data } => {
             ("inlineData", Object::new().text("mimeType", media_type).text("data", data))
         }
-        Usable::Address(url) => {
+        UsableMedia::Address(url) => {
             let (BlockKind::Image(media) | BlockKind::Document(media)) = kind else { return None };
             let media_type = media.media_type.as_ref().filter(|kind| !kind.is_blank());
             ("fileData", Object::new().text_if("mimeType", media_type).text("fileUri", url))
         }
-        Usable::File(_) | Usable::Plain(_) => return None,
+        UsableMedia::File(_) | UsableMedia::Plain(_) => return None,
     };
     Some(Object::new().object(field, data).finish())
 }

@@ -217,7 +217,7 @@ impl Encoder {
 fn image_data(kind: &BlockKind) -> Option<String> {
     let BlockKind::Image(_) = kind else { return None };
     match WIRE.media.judge(kind).ok()? {
-        Usable::Bytes { data, .. } => Some(data.into_owned()),
-        Usable::Address(_) | Usable::File(_) | Usable::Plain(_) => None,
+        UsableMedia::Bytes { data, .. } => Some(data.into_owned()),
+        UsableMedia::Address(_) | UsableMedia::File(_) | UsableMedia::Plain(_) => None,
     }
 }

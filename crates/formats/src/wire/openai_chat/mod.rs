@@ -31,7 +31,7 @@ pub(crate) const CHAT: Wire = Wire {
         text: Some(("OAC-12", 10_485_760)),
         ..RequestLimits::NONE
     },
-    media: Accepts { images: Some(media::PICTURES), documents: None, schemes: media::WEB },
+    media: AcceptedMedia { images: Some(media::PICTURES), documents: None, schemes: media::WEB },
     tool_name: |name| wire_name(name, 64),
     legal_id: |id| !id.is_empty() && id.chars().count() <= 40,
     id_length: ID_LENGTH,

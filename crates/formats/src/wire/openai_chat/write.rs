@@ -409,7 +409,7 @@ fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
         let image = Object::new().text("type", "image_url");
         return Some(image.object("image_url", Object::new().text("url", url)).finish());
     };
-    if matches!(usable, Usable::Address(_)) {
+    if matches!(usable, UsableMedia::Address(_)) {
         return None;
     }
     let file = render::file_fields(Object::new(), media, &usable, own)?;

@@ -72,7 +72,7 @@ pub(super) fn media_part(kind: &BlockKind, own: bool) -> Option<String> {
     let usable = WIRE.media.judge(kind).ok()?;
     let BlockKind::Document(media) = kind else {
         let (field, value) = match &usable {
-            Usable::File(id) if own => ("file_id", (*id).to_owned()),
+            UsableMedia::File(id) if own => ("file_id", (*id).to_owned()),
             image => ("image_url", render::image_url(image)?),
         };
         let image = Object::new().text("type", "input_image").text("detail", "auto");
