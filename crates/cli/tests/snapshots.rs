@@ -735,26 +735,26 @@ fn compact() {
     ");
     assert_snapshot!(shown(&home, &compact), @"
     before ██████████████████████████████ 15264 tokens: 48 messages
-    after  █▊  869 tokens: 4 messages
+    after  █▊  864 tokens: 4 messages
     --- on standard error
     note: Compacting conversation history... (17129 tokens, 418% of the window)
     note: messages compacted from 15264 to 864 tokens; the record keeps every word
     The record keeps every word; `rejoin uncompact conv_1` undoes it.
     ");
     assert_snapshot!(shown(&home, &compact), @"
-    before ██████████████████████████████ 869 tokens: 4 messages
-    after  ████████████▌  361 tokens: 2 messages
+    before ██████████████████████████████ 864 tokens: 4 messages
+    after  ████████████▍  355 tokens: 2 messages
     --- on standard error
-    note: Compacting conversation history... (2734 tokens, 66% of the window)
-    note: messages compacted from 869 to 357 tokens; the record keeps every word
+    note: Compacting conversation history... (2729 tokens, 66% of the window)
+    note: messages compacted from 864 to 355 tokens; the record keeps every word
     The record keeps every word; `rejoin uncompact conv_1` undoes it.
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
-    before ███████████████▏  439 tokens: 2 messages
-    after  ██████████████████████████████ 869 tokens: 4 messages
+    before ███████████████▎  439 tokens: 2 messages
+    after  ██████████████████████████████ 864 tokens: 4 messages
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
-    before █▊  869 tokens: 4 messages
+    before █▊  864 tokens: 4 messages
     after  ██████████████████████████████ 15264 tokens: 48 messages
     ");
 }

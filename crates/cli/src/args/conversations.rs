@@ -182,7 +182,7 @@ const WHICH_OR_ACTIVE: &str =
 
 /// What every command takes that changes a conversation, by default the active one.
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+#[command(mut_group("ConversationArgument", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct ChangeArguments {
     #[command(flatten)]
     pub which: ConversationArgument,
@@ -208,7 +208,7 @@ const SHOW_EXAMPLES: &str = "Examples:
 
 /// `rejoin history show`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+#[command(mut_group("ConversationArgument", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct ShowArguments {
     #[command(flatten)]
     pub which: ConversationArgument,
@@ -408,7 +408,7 @@ pub const EDITS_EXAMPLES: &str = "Examples:
 
 /// `rejoin history edits`
 #[derive(Debug, Args)]
-#[command(mut_group("Which", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
+#[command(mut_group("ConversationArgument", |which| which.required(false)), mut_arg("conversation", |id| id.help(WHICH_OR_ACTIVE)))]
 pub struct EditsArguments {
     #[command(flatten)]
     pub which: ConversationArgument,
