@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{error::StoreResult, lock::guard};
 
-/// The number of transactions on their way from which further appends wait. The server executes one while it syncs the other.
-const CONVOYS: usize = 2;
+/// The number of transactions on their way from which further appends wait. On a quiet machine two would do: the server executes
+/// one while it syncs the other. On a busy one the threads wait for a processor, too, and more of them keep the server at work.
+const CONVOYS: usize = 4;
 
 /// The most appends in one transaction.
 const MOST: usize = 32;
