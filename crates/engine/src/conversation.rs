@@ -11,7 +11,6 @@ mod sharing;
 
 #[cfg(feature = "agent")]
 pub(crate) use checkpoint::keep_of_import;
-#[cfg(feature = "agent")]
 pub use pruning::{Pinning, PruneReport, TurnsPruned, Window};
 
 use std::{
