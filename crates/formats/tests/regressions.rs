@@ -285,6 +285,15 @@ fn a_field_whose_last_value_is_null_is_left_out() {
 }
 
 #[test]
+fn an_empty_id_stays_where_the_api_takes_any() {
+    let text = r#"{"model":"m","input":[{"type":"tool_search_output","id":"","tools":[]}]}"#;
+    assert!(testkit::refusals(Dialect::OpenAiResponses, text.as_bytes()).is_empty());
+    let out = converted(text, Dialect::OpenAiResponses, Dialect::OpenAiResponses);
+    assert_eq!(out.body, text);
+    assert!(out.findings.is_empty(), "{:?}", out.findings);
+}
+
+#[test]
 fn instructions_are_not_moved_past_a_message_that_was_left_out() {
     let text = r#"[{"role":"assistant","content":""},{"role":"system","content":"be kind"},{"role":"user","content":"u"}]"#;
     let out = converted(text, OPENAI, ANTHROPIC);

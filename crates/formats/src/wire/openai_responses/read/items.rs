@@ -157,7 +157,9 @@ impl ItemReader {
                 && !text.ends_with(['_', '-']));
         // Some shells repeat the id of the call in its output.
         let repeated = kind == "local_shell_call_output";
-        !text.is_empty() && (repeated || self.ids.insert(text.into_owned())) && fits
+        // Where the API expects no prefix, it takes any id, but for this type.
+        let can_be_empty = prefix.is_empty() && kind != "tool_search_call";
+        (can_be_empty || !text.is_empty()) && (repeated || self.ids.insert(text.into_owned())) && fits
     }
 }
 
