@@ -101,7 +101,7 @@ fn a_request_in_a_dialect_that_is_not_read_is_judged_by_its_checker() {
     assert_eq!((code, rules(&report, "error")), (1, vec![String::from("BED-01")]));
     let asked =
         home.run(&["check", &home.file("asked.json", bedrock(&json!({"text": "Go on."})).to_string())]);
-    has(&asked.out, &["bedrock request, told by its toolConfig", "cannot mend it"]);
+    has(&asked.out, &["bedrock request, recognized by its toolConfig", "cannot mend it"]);
 
     // A content without types may be anybody's mistake. A request to Bedrock names no model.
     let texts = json!([{"role": "user", "content": [{"text": "Hello."}]}]);
@@ -127,7 +127,7 @@ fn a_request_in_a_dialect_that_is_not_read_is_judged_by_its_checker() {
     assert_eq!(ran.code, 1);
     has(
         &ran.out,
-        &["[OLL-04]", "broken: Ollama would take this request, but the model would not see it as it is"],
+        &["[OLL-04]", "broken: Ollama would accept this request, but the model would not see it unchanged"],
     );
     // A field of another API: it may be meant for another server.
     assert_eq!(check(&home, &ollama(json!({"max_tokens": 9})), &[]).1["format"], "openai-chat");

@@ -750,7 +750,7 @@ fn compact() {
     The record keeps every word; `rejoin uncompact conv_1` undoes it.
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"
-    before ███████████████▎  439 tokens: 2 messages
+    before ████████████▍  355 tokens: 2 messages
     after  ██████████████████████████████ 864 tokens: 4 messages
     ");
     assert_snapshot!(shown(&home, &["uncompact", &id]), @"

@@ -366,11 +366,14 @@ impl Conversation {
     ) -> impl Iterator<Item = (EntryId, u64)> {
         let gaps = self.part.iter().flat_map(|part| part.gaps.values());
         // A result that was pruned since then is now a shorter tombstone, so its estimate no longer holds.
-        let is_pruned = |known: &&rejoin_record::StandIn| {
+        let is_pruned = move |known: &&rejoin_record::StandIn| {
             matches!(known.results, rejoin_record::StandInResults::Unread(_))
                 && walk.unread(known.entry).is_none()
         };
-        let known = gaps.flat_map(|gap| &gap.stand_ins).filter(move |known| !is_pruned(known));
+        // An estimate may be from before a compaction shortened the message.
+        let is_changed =
+            move |known: &&rejoin_record::StandIn| is_pruned(known) || walk.shortened(known.entry).is_some();
+        let known = gaps.flat_map(|gap| &gap.stand_ins).filter(move |known| !is_changed(known));
         known.map(move |known| match known.results {
             rejoin_record::StandInResults::Unread(unread) => (known.entry, counter.unread(unread).tokens),
             _ => (known.entry, known.tokens),

@@ -1,4 +1,4 @@
-//! Appends of several threads to one PostgreSQL store, which may share a transaction: each still gets an answer of its own.
+//! Appends of several threads to one PostgreSQL store, which may share a transaction: each still gets its own answer.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may")]

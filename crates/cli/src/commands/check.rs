@@ -99,7 +99,8 @@ impl ForPeople<'_> {
         let label = match (&self.body, title) {
             (Some(body), _) => {
                 let (what, whose) = if body.whole { ("request", "its") } else { ("messages", "their") };
-                let mark = body.mark.map(|mark| format!(", told by {whose} {mark}")).unwrap_or_default();
+                let mark =
+                    body.mark.map(|mark| format!(", recognized by {whose} {mark}")).unwrap_or_default();
                 format!("{} {what}{mark}", self.format())
             }
             (None, Some(title)) => title,
@@ -155,7 +156,7 @@ impl ForPeople<'_> {
                 }
             };
             let (state, answer) = if judged.is_taken_with_faults() {
-                ("broken:", format!("would take {what}, but the model would not see it as it is"))
+                ("broken:", format!("would accept {what}, but the model would not see it unchanged"))
             } else {
                 ("refused:", String::from("would answer 400"))
             };

@@ -83,7 +83,7 @@ pub(crate) fn account(mut sessions: Vec<Session>, refuse: Refuse) -> Result<Vec<
 }
 
 /// Reports the unread text of a session that is an earlier version with more at its end. Nothing was unread in that version, and the
-/// first messages and items that were set aside are the same: so many as `known` says. Also returns whether all text was read.
+/// first messages and items that were set aside are the same, as many as `known` says. Also returns whether all text was read.
 ///
 /// # Errors
 /// If most of the text is unread.

@@ -2,7 +2,7 @@
 //!
 //! A commit costs the server nearly as much as an append. While [`CONVOYS`] transactions are on their way, further appends wait
 //! until one of these ends. Then all that wait travel together, sent by the thread of one of them. A caller that is alone never waits.
-//! If a shared transaction fails, every caller appends alone and gets an answer of its own.
+//! If a shared transaction fails, every caller appends alone and gets its own answer.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -133,7 +133,7 @@ impl Convoys {
             return Outcome::Leads(queue.take());
         }
         drop(queue);
-        // An append that is not in the queue any more is on its way. Whoever took it answers.
+        // An append that left the queue is on its way. The thread that took it answers.
         answer.wait(None).unwrap_or(Outcome::Alone)
     }
 }
@@ -156,7 +156,7 @@ impl Drop for Place<'_> {
         let mut queue = guard(&self.convoys.queue);
         let mut others = queue.take();
         match others.pop() {
-            Some(first) => first.answer.give(Outcome::Leads(others)),
+            Some(leader) => leader.answer.give(Outcome::Leads(others)),
             None => queue.on_their_way -= 1,
         }
     }
